@@ -1,0 +1,117 @@
+package messages
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// DocumentRef is the body of documents.get.
+type DocumentRef struct {
+	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
+	DocID             string `json:"docId"`
+	Subspace          string `json:"subspace,omitempty"`
+}
+
+// ListDocuments is the body of documents.list, in order of subspace and id.
+type ListDocuments struct {
+	KnowledgeBaseName string         `json:"knowledgeBaseName,omitempty"`
+	Subspace          []string       `json:"subspace,omitempty"`
+	Status            DocumentStatus `json:"status,omitempty"`
+	Page
+}
+
+// DocumentList is a page of documents.
+type DocumentList struct {
+	Documents []DocumentInfo `json:"documents"`
+	NextToken string         `json:"nextToken,omitempty"`
+}
+
+// DocumentInfo tells the state of a document: of its newest accepted version, and which version
+// readers see.
+type DocumentInfo struct {
+	DocID       string          `json:"docId"`
+	Subspace    string          `json:"subspace"`
+	OSSKey      string          `json:"ossKey"`
+	Title       string          `json:"title,omitempty"`
+	ContentType string          `json:"contentType,omitempty"`
+	SizeBytes   int64           `json:"sizeBytes"`
+	Metadata    json.RawMessage `json:"metadata,omitempty"` // internal fields left out
+	Status      DocumentStatus  `json:"status"`
+	Version     int64           `json:"version"`
+	LiveVersion int64           `json:"liveVersion,omitempty"` // 0: nothing is retrievable
+	Chunks      int             `json:"chunks"`                // of the newest version, once staged
+	Reused      int             `json:"reused"`                // of them, vectors that were known
+	Embedded    int             `json:"embedded"`              // of them, vectors stored so far
+	Tokens      int             `json:"tokens,omitempty"`
+	Warnings    []string        `json:"warnings,omitempty"`
+	Error       *Error          `json:"error,omitempty"`
+	SubmittedAt time.Time       `json:"submittedAt"`
+	UpdatedAt   time.Time       `json:"updatedAt"`
+}
+
+// ListChunks is the body of documents.chunks: the live chunks of a document in order.
+type ListChunks struct {
+	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
+	DocID             string `json:"docId"`
+	Subspace          string `json:"subspace,omitempty"`
+	Page
+}
+
+// ChunkList is a page of chunks.
+type ChunkList struct {
+	Chunks    []ChunkInfo `json:"chunks"`
+	NextToken string      `json:"nextToken,omitempty"`
+}
+
+// ChunkInfo is one chunk of a document's live version.
+type ChunkInfo struct {
+	ChunkID     int      `json:"chunkId"` // ordinal in the document, from 0
+	Content     string   `json:"content"`
+	HeadingPath []string `json:"headingPath,omitempty"`
+	PageFrom    int      `json:"pageFrom,omitempty"`
+	PageTo      int      `json:"pageTo,omitempty"`
+	Tokens      int      `json:"tokens"`
+	Status      string   `json:"status"` // active or inactive
+}
+
+// DeadLetter is a message that could not be processed.
+type DeadLetter struct {
+	ID        int64     `json:"id"`
+	KB        string    `json:"knowledgeBaseName,omitempty"`
+	Subspace  string    `json:"subspace,omitempty"`
+	DocID     string    `json:"docId,omitempty"`
+	Version   int64     `json:"version,omitempty"`
+	Stage     string    `json:"stage"`
+	Error     Error     `json:"error"`
+	Attempts  int       `json:"attempts"`
+	Subject   string    `json:"subject"`
+	SizeBytes int       `json:"sizeBytes"`
+	State     string    `json:"state"` // open, replayed or discarded
+	At        time.Time `json:"at"`
+}
+
+// ListDeadLetters is the body of dlq.list, newest first.
+type ListDeadLetters struct {
+	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
+	Stage             string `json:"stage,omitempty"`
+	State             string `json:"state,omitempty"` // default open
+	Page
+}
+
+// DeadLetterList is a page of dead letters.
+type DeadLetterList struct {
+	DeadLetters []DeadLetter `json:"deadLetters"`
+	NextToken   string       `json:"nextToken,omitempty"`
+}
+
+// DeadLetterRef is the body of dlq.get, dlq.replay and dlq.discard.
+type DeadLetterRef struct {
+	ID int64 `json:"id"`
+}
+
+// DeadLetterDetail is the reply of dlq.get.
+type DeadLetterDetail struct {
+	DeadLetter
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    []byte            `json:"body,omitempty"` // base64, at most 256 KB of it
+}

@@ -1,0 +1,82 @@
+package messages
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is a stable error code: part of the wire contract, never renamed.
+type Code string
+
+// Codes of replies, Failed events and dead letters.
+const (
+	CodeSuccess               = Code("SUCCESS")
+	CodeValidation            = Code("VALIDATION_ERROR")
+	CodeKBNotFound            = Code("KNOWLEDGE_BASE_NOT_FOUND")
+	CodeDocumentNotFound      = Code("DOCUMENT_NOT_FOUND")
+	CodeAlreadyExists         = Code("ALREADY_EXISTS")
+	CodeNotFound              = Code("NOT_FOUND")
+	CodeNotSupported          = Code("NOT_SUPPORTED")
+	CodeRetrieverModeInvalid  = Code("RETRIEVER_MODE_INVALID")
+	CodeModeNotSupported      = Code("RETRIEVER_MODE_NOT_SUPPORT")
+	CodeScoreThreshold        = Code("SCORE_THRESHOLD_INVALID")
+	CodeEmbedModelNotFound    = Code("EMBED_MODEL_NOT_FOUND")
+	CodeIndexTypeNotSupported = Code("INDEX_TYPE_NOT_SUPPORT")
+	CodeRerankModel           = Code("RERANK_MODEL_ERROR")
+	CodeAllKBsFailed          = Code("ALL_KNOWLEDGE_BASES_FAILED")
+	CodeDeadlineExceeded      = Code("DEADLINE_EXCEEDED")
+	CodeOverloaded            = Code("OVERLOADED")
+	CodeUnavailable           = Code("UNAVAILABLE")
+	CodeEmbeddingUnavailable  = Code("EMBEDDING_UNAVAILABLE")
+	CodeInternal              = Code("INTERNAL")
+	CodeCursorInvalid         = Code("CURSOR_INVALID")
+	CodeCursorExpired         = Code("CURSOR_EXPIRED")
+	CodeResponseTooLarge      = Code("RESPONSE_TOO_LARGE")
+	CodeJobConflict           = Code("JOB_CONFLICT")
+	CodeQuotaExceeded         = Code("QUOTA_EXCEEDED")
+	CodeUnsupportedMediaType  = Code("UNSUPPORTED_MEDIA_TYPE")
+	CodeEmptyDocument         = Code("EMPTY_DOCUMENT")
+	CodeDocumentTooLarge      = Code("DOCUMENT_TOO_LARGE")
+	CodeInvalidEncoding       = Code("INVALID_ENCODING")
+	CodeDamagedDocument       = Code("DAMAGED_DOCUMENT")
+	CodeParseLimit            = Code("PARSE_LIMIT")
+	CodeNoText                = Code("NO_TEXT")
+	CodePasswordRequired      = Code("PASSWORD_REQUIRED")
+	CodeEmbeddingRejected     = Code("EMBEDDING_REJECTED")
+	CodeDimensionMismatch     = Code("DIMENSION_MISMATCH")
+	CodeDeliveriesExhausted   = Code("DELIVERIES_EXHAUSTED")
+)
+
+// Error is a permanent error of a request or a document: what callers see. It carries no document
+// text and no stack.
+type Error struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	Field   string `json:"field,omitempty"` // path of the offending field, empty when there is none
+	Stage   string `json:"stage,omitempty"` // stage that failed, empty for requests
+}
+
+// Error says "CODE: field: message".
+func (e *Error) Error() string {
+	if e.Field != "" {
+		return fmt.Sprintf("%s: %s: %s", e.Code, e.Field, e.Message)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+}
+
+// Errorf returns a permanent error without a field.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns a VALIDATION_ERROR of a field.
+func Invalid(field, reason string) *Error {
+	return &Error{Code: CodeValidation, Field: field, Message: reason}
+}
+
+// AsError returns the permanent error inside err. Anything else is transient or internal.
+func AsError(err error) (*Error, bool) {
+	var e *Error
+	ok := errors.As(err, &e)
+	return e, ok
+}

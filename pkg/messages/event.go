@@ -1,0 +1,34 @@
+package messages
+
+import "time"
+
+// Event tells what became of a document's version. Every submit ends in exactly one terminal event
+// (Ready, Failed or Superseded; Deleted for a delete) that carries the submit's message id.
+type Event struct {
+	Tenant   string         `json:"tenant"`
+	KB       string         `json:"kb"`
+	KBID     int64          `json:"kbId,omitempty"`
+	Subspace string         `json:"subspace,omitempty"`
+	DocID    string         `json:"docId,omitempty"`
+	Version  int64          `json:"version,omitempty"`
+	Status   DocumentStatus `json:"status"`
+	// SubmitID is the Nats-Msg-Id of the submit or delete, or its stream sequence as
+	// "<stream>:<seq>" where it had none.
+	SubmitID  string    `json:"submitId,omitempty"`
+	Unchanged bool      `json:"unchanged,omitempty"` // Ready because nothing differed
+	Chunks    int       `json:"chunks,omitempty"`
+	Reused    int       `json:"reused,omitempty"` // chunks whose vector was known
+	Tokens    int       `json:"tokens,omitempty"` // tokens the embedding provider counted
+	Warnings  []string  `json:"warnings,omitempty"`
+	Error     *Error    `json:"error,omitempty"` // of Failed
+	Attempt   int       `json:"attempt,omitempty"`
+	At        time.Time `json:"at"`
+}
+
+// SubmitRef names a submit by where its stream stored it: what events say when the publisher gave no id.
+func SubmitRef(msgID, stream string, seq uint64) string {
+	if msgID != "" {
+		return msgID
+	}
+	return stream + ":" + uitoa(seq)
+}
