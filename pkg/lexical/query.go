@@ -1,0 +1,91 @@
+package lexical
+
+// MaxQueryTerms is how many distinct terms a query keeps, in each of its two lists.
+const MaxQueryTerms = 128
+
+// extraWeight is the weight of parts and compounds in a query. At full weight they cost up to 0.014 of
+// nDCG@10 on prose; at 0.3 an exact identifier still wins.
+const extraWeight = 0.3
+
+// QueryTerm is one distinct term of a query.
+type QueryTerm struct {
+	Term   string
+	Weight float32 // factor of the term's score; occurrences add up
+	Kind   Kind    // of the heaviest occurrence
+}
+
+// Query is what to look for.
+type Query struct {
+	// Terms are the terms of the first pass, in the order of the text.
+	Terms []QueryTerm
+	// Second are more terms, the single characters of scripts without spaces, to be added to Terms in a
+	// second pass when the first finds fewer documents than wanted.
+	Second []QueryTerm
+	// StopOnly says that the text holds nothing but stop words, which Terms then are.
+	StopOnly bool
+	// Truncated says that distinct terms beyond MaxQueryTerms were left out.
+	Truncated bool
+}
+
+// Query analyses the text of a query. A text without any term gives the zero Query.
+func (a *Analyzer) Query(text string) Query {
+	tokens := a.Analyze(text)
+	stopOnly := !hasContent(tokens)
+	var first, second termList
+	for _, t := range tokens {
+		switch {
+		case t.Kind == Unigram && !t.lone:
+			second.add(t, 1)
+		case t.Kind == Part && t.Stop, t.Stop && !stopOnly:
+		case t.Kind == Part, t.Kind == Whole:
+			first.add(t, extraWeight)
+		default:
+			first.add(t, 1)
+		}
+	}
+	return Query{
+		Terms:     first.terms,
+		Second:    second.terms,
+		StopOnly:  stopOnly && len(first.terms) > 0,
+		Truncated: first.cut || second.cut,
+	}
+}
+
+// hasContent says whether a primary token is left when stop words are dropped.
+func hasContent(tokens []Token) bool {
+	for _, t := range tokens {
+		if t.Kind == Unigram || t.Kind == Word && !t.Stop {
+			return true
+		}
+	}
+	return false
+}
+
+// termList gathers distinct terms in order of their first occurrence.
+type termList struct {
+	terms []QueryTerm
+	index map[string]int
+	best  []float32 // weight of the heaviest occurrence
+	cut   bool
+}
+
+func (l *termList) add(t Token, weight float32) {
+	i, ok := l.index[t.Term]
+	if !ok {
+		if len(l.terms) == MaxQueryTerms {
+			l.cut = true
+			return
+		}
+		if l.index == nil {
+			l.index = map[string]int{}
+		}
+		l.index[t.Term] = len(l.terms)
+		l.terms = append(l.terms, QueryTerm{Term: t.Term, Weight: weight, Kind: t.Kind})
+		l.best = append(l.best, weight)
+		return
+	}
+	l.terms[i].Weight += weight
+	if weight > l.best[i] {
+		l.best[i], l.terms[i].Kind = weight, t.Kind
+	}
+}

@@ -1,0 +1,70 @@
+package lexical
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// analysedWord is what a word of the text (by UAX #29) becomes. It is a pure function of the word.
+type analysedWord struct {
+	term  string // "" when the word holds no letter or digit
+	start int    // where the word begins and ends without the underscores around it
+	end   int
+	stop  bool
+	parts []wordPart
+}
+
+type wordPart struct {
+	term       string
+	start, end int
+	stop       bool
+}
+
+// analyseWord makes terms of one word in NFKC.
+func (a *Analyzer) analyseWord(word string) analysedWord {
+	trimmed := strings.TrimLeft(word, "_")
+	w := analysedWord{start: len(word) - len(trimmed)}
+	trimmed = strings.TrimRight(trimmed, "_")
+	w.end = w.start + len(trimmed)
+	if !strings.ContainsFunc(trimmed, isWordRune) {
+		return w
+	}
+	lower := strings.ToLower(trimmed)
+	w.term, w.stop = a.term(lower)
+	if !w.stop {
+		w.parts = a.parts(trimmed, w.term)
+	}
+	for i := range w.parts {
+		w.parts[i].start += w.start
+		w.parts[i].end += w.start
+	}
+	return w
+}
+
+// isWordRune says whether r makes a word worth a term.
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+
+// term returns the term of a word in lower case, and whether it is a stop word.
+func (a *Analyzer) term(lower string) (string, bool) {
+	base := strings.TrimSuffix(lower, "'s")
+	if base == "" {
+		base = lower
+	}
+	if a.stop[lower] || a.stop[base] {
+		return base, true
+	}
+	return clampTerm(stem(base)), false
+}
+
+// clampTerm cuts term at MaxTermBytes, on a rune boundary.
+func clampTerm(term string) string {
+	if len(term) <= MaxTermBytes {
+		return term
+	}
+	end := MaxTermBytes
+	for !utf8.RuneStart(term[end]) {
+		end--
+	}
+	return term[:end]
+}
