@@ -300,4 +300,3 @@ func dropLeftovers(ctx context.Context, c *pgx.Conn) {
 		}
 	}
 }
-

@@ -54,7 +54,7 @@ func Up(ctx context.Context, url string, files fs.FS, logger *slog.Logger) (Vers
 				return newer(at)
 			}
 			if _, err = p.Up(ctx); err != nil {
-				return err
+				return named(err)
 			}
 			at, err = versions(ctx, p)
 			return err
@@ -119,6 +119,15 @@ func Hash(files fs.FS) (string, error) {
 		sum.Write(body)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// named puts the file before the error of a migration.
+func named(err error) error {
+	var partial *goose.PartialError
+	if errors.As(err, &partial) && partial.Failed != nil && partial.Failed.Source != nil {
+		return fmt.Errorf("apply %s: %w", partial.Failed.Source.Path, partial.Err)
+	}
+	return err
 }
 
 func newer(at Versions) error {

@@ -1,0 +1,60 @@
+package service_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-project/weir/pkg/service"
+	"github.com/weir-project/weir/pkg/testkit"
+)
+
+func TestOpenPostgresNamesItself(t *testing.T) {
+	t.Parallel()
+	url := service.SecretURL(testkit.PostgresURL(t))
+	pool, err := service.OpenPostgres(t.Context(), service.PostgresConfig{URL: url, Name: "weir-x", MaxConns: 3}, testkit.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var name string
+	if err := pool.QueryRow(t.Context(), "SHOW application_name").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	if name != "weir-x" {
+		t.Errorf("application_name: got %s, want weir-x", name)
+	}
+	if got := pool.Config().MaxConns; got != 3 {
+		t.Errorf("most connections: got %d, want 3", got)
+	}
+}
+
+func TestWhatCannotBeReachedIsNamedWithoutItsPassword(t *testing.T) {
+	t.Parallel()
+	discard := slog.New(slog.DiscardHandler)
+	_, err := service.OpenPostgres(t.Context(), service.PostgresConfig{URL: "postgres://u:hunter2@127.0.0.1:1/x"}, discard)
+	wantUnreachable(t, err)
+	_, err = service.OpenNATS(t.Context(), service.NATSConfig{URL: "nats://u:hunter2@127.0.0.1:1", Wait: 200 * time.Millisecond}, discard)
+	wantUnreachable(t, err)
+}
+
+func wantUnreachable(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error: got %v, want one that names the address and hides the password", err)
+	}
+}
+
+func TestOpenNATSIsConnected(t *testing.T) {
+	t.Parallel()
+	s, _ := testkit.NATSListening(t)
+	nc, err := service.OpenNATS(t.Context(), service.NATSConfig{URL: service.SecretURL(s.ClientURL()), Name: "x"}, testkit.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if !nc.IsConnected() {
+		t.Error("not connected")
+	}
+}

@@ -1,0 +1,161 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/nats-io/nats.go"
+)
+
+// Exit codes of a service.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2 // settings that are not valid
+)
+
+// shutdownWait bounds closing of connections and sending of telemetry after the work has ended.
+const shutdownWait = 5 * time.Second
+
+// Process is what a running service has around it. Connections are opened on demand and closed by Main
+// after the work has returned, the last opened first.
+type Process struct {
+	Name      string
+	Config    Config
+	Logger    *slog.Logger
+	Telemetry *Telemetry
+	Health    *Health
+
+	closers []func() error
+}
+
+// Postgres opens a pool, whose reachability becomes a condition of readiness.
+func (p *Process) Postgres(ctx context.Context) (*pgxpool.Pool, error) {
+	pool, err := OpenPostgres(ctx, PostgresConfig{
+		URL: p.Config.DatabaseURL, Name: "weir-" + p.Name,
+		MaxConns: p.Config.DatabaseConns, Wait: p.Config.ConnectWait,
+	}, p.Logger)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func() error { pool.Close(); return nil })
+	p.Health.Check("postgres", pool.Ping)
+	return pool, nil
+}
+
+// NATS opens a connection of its own, whose being up becomes a condition of readiness. A service that
+// publishes in bulk, consumes and answers requests opens one for each: the server keeps one buffer
+// per connection.
+func (p *Process) NATS(ctx context.Context, opts ...nats.Option) (*nats.Conn, error) {
+	nc, err := OpenNATS(ctx, NATSConfig{
+		URL: p.Config.NATSURL, Creds: p.Config.NATSCreds, Name: "weir-" + p.Name,
+		Wait: p.Config.ConnectWait, Options: opts,
+	}, p.Logger)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func() error { return drainNATS(nc, shutdownWait) })
+	p.Health.Check("nats", func(context.Context) error {
+		if !nc.IsConnected() {
+			return errors.New(nc.Status().String())
+		}
+		return nil
+	})
+	return nc, nil
+}
+
+func (p *Process) close() error {
+	var problems []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		problems = append(problems, p.closers[i]())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
+	defer cancel()
+	return errors.Join(append(problems, p.Telemetry.Shutdown(ctx))...)
+}
+
+// Main reads the settings of the service name from the command line and the environment, calls work
+// under Run and returns the exit code of the process. work returns when its context ends.
+func Main[S Settings](name string, settings S, work func(context.Context, *Process, S) error) int {
+	io := stdio{args: os.Args[1:], getenv: os.Getenv, out: os.Stdout, errOut: os.Stderr}
+	return runMain(context.Background(), name, settings, io, work)
+}
+
+type stdio struct {
+	args        []string
+	getenv      func(string) string
+	out, errOut io.Writer
+}
+
+func runMain[S Settings](ctx context.Context, name string, settings S, io stdio, work func(context.Context, *Process, S) error) int {
+	cfg := DefaultConfig()
+	switch err := Load(name, io.args, io.getenv, io.out, &cfg, settings); {
+	case errors.Is(err, ErrPrinted):
+		return ExitOK
+	case err != nil:
+		fmt.Fprintf(io.errOut, "%s: %v\n", name, err)
+		return ExitUsage
+	}
+	p, err := newProcess(ctx, name, cfg, io)
+	if err != nil {
+		fmt.Fprintf(io.errOut, "%s: %v\n", name, err)
+		return ExitFailed
+	}
+	p.Logger.Info("starting")
+	if err := p.run(ctx, func(ctx context.Context) error { return work(ctx, p, settings) }); err != nil {
+		p.Logger.Error("ended", "err", err)
+		return ExitFailed
+	}
+	p.Logger.Info("ended")
+	return ExitOK
+}
+
+func newProcess(ctx context.Context, name string, cfg Config, io stdio) (*Process, error) {
+	logger, err := NewLogger(io.errOut, cfg.LogFormat, cfg.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	telemetry, err := NewTelemetry(ctx, name, io.getenv)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{
+		Name: name, Config: cfg, Telemetry: telemetry, Health: &Health{},
+		Logger: logger.With("service", name),
+	}, nil
+}
+
+func (p *Process) run(ctx context.Context, work func(context.Context) error) error {
+	stopHTTP := func() {}
+	if p.Config.HTTPAddr != "" {
+		var err error
+		if stopHTTP, err = serveHTTP(p.Config.HTTPAddr, p.Health.Handler(p.Telemetry.Metrics()), p.Logger); err != nil {
+			return errors.Join(err, p.close())
+		}
+	}
+	err := Run(ctx, p.Logger, p.Config.Grace, func(ctx context.Context) error {
+		unready := context.AfterFunc(ctx, p.Health.NotReady)
+		defer unready()
+		return work(ctx)
+	})
+	stopHTTP()
+	if errors.Is(err, ErrGrace) {
+		return err // work still uses the connections: the end of the process closes them
+	}
+	return errors.Join(err, p.close())
+}
+
+// jitter is a random duration in [0, most).
+func jitter(most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	return rand.N(most)
+}
