@@ -62,11 +62,13 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start nats server: %w", err)
 	}
-	if cfg.Logger != nil {
-		ns.SetLoggerV2(&logger{to: cfg.Logger}, false, false, false)
+	log := &logger{to: cfg.Logger, fatal: make(chan string, 1)}
+	if log.to == nil {
+		log.to = slog.New(slog.DiscardHandler)
 	}
+	ns.SetLoggerV2(log, false, false, false)
 	ns.Start()
-	if err := waitReady(ctx, ns, cfg.DontListen); err != nil {
+	if err := waitReady(ctx, ns, cfg.DontListen, log.fatal); err != nil {
 		ns.Shutdown()
 		ns.WaitForShutdown()
 		return nil, fmt.Errorf("start nats server: %w", err)
@@ -87,7 +89,6 @@ func options(cfg Config) *server.Options {
 		SyncInterval:      cfg.SyncInterval,
 		JetStreamMaxStore: cfg.MaxStoreBytes,
 		NoSigs:            true,
-		NoLog:             cfg.Logger == nil,
 	}
 	if opts.SyncInterval == 0 {
 		opts.SyncInterval = DefaultSyncInterval
@@ -109,22 +110,21 @@ func port(cfg Config) int {
 	return DefaultPort
 }
 
-func waitReady(ctx context.Context, ns *server.Server, inProcessOnly bool) error {
-	deadline := time.Now().Add(readyTimeout)
+func waitReady(ctx context.Context, ns *server.Server, inProcessOnly bool, fatal <-chan string) error {
+	deadline := time.NewTimer(readyTimeout)
+	defer deadline.Stop()
 	for {
-		ready := ns.Running() && ns.JetStreamEnabled()
-		if ready && (inProcessOnly || ns.ReadyForConnections(10*time.Millisecond)) {
+		listens := inProcessOnly || ns.Addr() != nil
+		if listens && ns.Running() && ns.JetStreamEnabled() && ns.ReadyForConnections(time.Second) {
 			return nil
-		}
-		if !ns.Running() && time.Until(deadline) < readyTimeout-2*time.Second {
-			return errors.New("server stopped while starting; is the port in use or the directory not writable?")
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not ready after %s", readyTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case line := <-fatal:
+			return errors.New(line)
+		case <-deadline.C:
+			return fmt.Errorf("not ready after %s", readyTimeout)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -179,8 +179,12 @@ func (s *Server) Stop() {
 	s.ns.WaitForShutdown()
 }
 
-// logger passes the server's lines on to slog.
-type logger struct{ to *slog.Logger }
+// logger passes the server's lines on to slog. The server does not end at a fatal line, it only says
+// it: the first one is kept for the start.
+type logger struct {
+	to    *slog.Logger
+	fatal chan string
+}
 
 func (l *logger) line(level slog.Level, format string, v []any) {
 	if l.to.Enabled(context.Background(), level) {
@@ -188,9 +192,17 @@ func (l *logger) line(level slog.Level, format string, v []any) {
 	}
 }
 
+// Fatalf keeps the first line and logs every one.
+func (l *logger) Fatalf(format string, v ...any) {
+	select {
+	case l.fatal <- fmt.Sprintf(format, v...):
+	default:
+	}
+	l.line(slog.LevelError, format, v)
+}
+
 func (l *logger) Noticef(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
 func (l *logger) Warnf(format string, v ...any)   { l.line(slog.LevelWarn, format, v) }
 func (l *logger) Errorf(format string, v ...any)  { l.line(slog.LevelError, format, v) }
-func (l *logger) Fatalf(format string, v ...any)  { l.line(slog.LevelError, format, v) }
 func (l *logger) Debugf(format string, v ...any)  { l.line(slog.LevelDebug, format, v) }
 func (l *logger) Tracef(format string, v ...any)  { l.line(slog.LevelDebug, format, v) }
