@@ -33,7 +33,7 @@ func Build(docs []Doc) (*Segment, []Posting, error) {
 	}
 	b := builder{
 		index: make(map[int64]int32, total/4),
-		lists: make([]list, 0, total/4),
+		lists: make([]termList, 0, total/4),
 		occs:  make([]occurrence, 0, total),
 	}
 	for ord := range docs {
@@ -64,11 +64,11 @@ func describe(docs []Doc) (*Segment, int, error) {
 // builder collects occurrences in document order, then writes every list into memory of known size.
 type builder struct {
 	index map[int64]int32 // term -> position in lists
-	lists []list
+	lists []termList
 	occs  []occurrence
 }
 
-type list struct {
+type termList struct {
 	term int64
 	n    int32
 	size int32 // bytes of the encoded list
@@ -92,7 +92,7 @@ func (b *builder) add(ord int, terms []TermTF) error {
 		if !ok {
 			at = int32(len(b.lists)) //nolint:gosec // bounded by the occurrences of a segment
 			b.index[t.Term] = at
-			b.lists = append(b.lists, list{term: t.Term, ord: -1})
+			b.lists = append(b.lists, termList{term: t.Term, ord: -1})
 		}
 		l := &b.lists[at]
 		if int(l.ord) == ord {
@@ -125,7 +125,7 @@ func (b *builder) postings() []Posting {
 		l.data = appendEntry(l.data, int(o.ord)-int(l.ord)-1, o.tf)
 		l.ord = int32(o.ord)
 	}
-	slices.SortFunc(b.lists, func(a, b list) int { return compare(a.term, b.term) })
+	slices.SortFunc(b.lists, func(a, b termList) int { return compare(a.term, b.term) })
 	out := make([]Posting, len(b.lists))
 	for i, l := range b.lists {
 		out[i] = Posting{Term: l.term, N: int(l.n), Data: l.data}

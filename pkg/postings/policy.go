@@ -23,10 +23,9 @@ func (s SegmentSize) live() int { return s.N - s.Dead }
 // means: rewrite this segment without its dead chunks. Call it again after each merge until it returns
 // nothing. In order of preference it picks
 //
-//   - a segment of which a fifth or more is dead;
-//   - the MergeFanIn smallest of a size class (live chunks below 16, 256, 4,096, half of MaxSegmentDocs),
-//     when the class has that many;
-//   - the smallest segments, when MaxSmallSegments or more are small.
+//   - a segment of which a tenth or more is dead;
+//   - up to MergeFanIn segments, smallest first, of the size class (live chunks below 16, 256, 4,096, half
+//     of MaxSegmentDocs) that has most, when it has MergeFanIn or when MaxSmallSegments or more are small.
 //
 // The live chunks of a pick never exceed MaxSegmentDocs.
 func PickMerge(sizes []SegmentSize) []int64 {
@@ -34,25 +33,33 @@ func PickMerge(sizes []SegmentSize) []int64 {
 		return []int64{id}
 	}
 	small := smallSegments(sizes)
+	fullest := fullestClass(small)
+	if len(fullest) >= MergeFanIn || len(small) >= MaxSmallSegments {
+		return fitting(fullest)
+	}
+	return nil
+}
+
+// fullestClass is the run of one class in small that has most segments, ties to the smaller class. With
+// MaxSmallSegments in four classes it has eight at least: merges stay among equals, and cheap.
+func fullestClass(small []SegmentSize) []SegmentSize {
+	var best []SegmentSize
 	for from := 0; from < len(small); {
 		to := from
 		for to < len(small) && classOf(small[to]) == classOf(small[from]) {
 			to++
 		}
-		if to-from >= MergeFanIn {
-			return fitting(small[from:to])
+		if to-from > len(best) {
+			best = small[from:to]
 		}
 		from = to
 	}
-	if len(small) >= MaxSmallSegments {
-		return fitting(small)
-	}
-	return nil
+	return best
 }
 
 // mostlyDead finds the segment with the largest dead share, ties to the smallest id.
 func mostlyDead(sizes []SegmentSize) (int64, bool) {
-	best, found := SegmentSize{N: 5, Dead: 1}, false
+	best, found := SegmentSize{N: 10, Dead: 1}, false
 	for _, s := range sizes {
 		share := s.Dead*best.N - best.Dead*s.N
 		if s.Dead > 0 && (share > 0 || share == 0 && (!found || s.ID < best.ID)) {

@@ -14,6 +14,7 @@ type collector struct {
 }
 
 func newCollector(limit int) *collector {
+	limit = min(limit, math.MaxInt32) // any more is all, and doubling it must not overflow
 	return &collector{limit: limit, floor: math.Inf(-1), full: fullAt(limit)}
 }
 
