@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/weir-project/weir/pkg/postings"
@@ -27,9 +28,29 @@ func proseDocs(rng *rand.Rand, n int, firstID int64) []postings.Doc {
 	return docs
 }
 
+// reportCPU adds the processor time of an operation: wall time says little on a shared machine.
+func reportCPU(b *testing.B) (done func()) {
+	b.Helper()
+	start := processCPU(b)
+	return func() {
+		b.Helper()
+		b.ReportMetric(float64(processCPU(b)-start)/float64(b.N), "cpu-ns/op")
+	}
+}
+
+func processCPU(b *testing.B) int64 {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
 func BenchmarkBuild(b *testing.B) {
 	docs := proseDocs(rand.New(rand.NewPCG(1, 1)), 2000, 1)
 	b.ReportAllocs()
+	defer reportCPU(b)()
 	for b.Loop() {
 		if _, _, err := postings.Build(docs); err != nil {
 			b.Fatal(err)
@@ -49,6 +70,7 @@ func BenchmarkMerge(b *testing.B) {
 		parts = append(parts, postings.Part{Segment: seg, Postings: rows})
 	}
 	b.ReportAllocs()
+	defer reportCPU(b)()
 	for b.Loop() {
 		if _, _, err := postings.Merge(parts); err != nil {
 			b.Fatal(err)
@@ -102,6 +124,7 @@ func BenchmarkScore(b *testing.B) {
 			slices.Sort(snap.Tombstones)
 			var ranker postings.Ranker
 			b.ReportAllocs()
+			defer reportCPU(b)()
 			for b.Loop() {
 				scorer, err := ranker.Prepare(context.Background(), snap, q)
 				if err != nil {
@@ -128,6 +151,7 @@ func BenchmarkScoreChunks(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
+	defer reportCPU(b)()
 	for b.Loop() {
 		if _, err := scorer.ScoreChunks(context.Background(), ids); err != nil {
 			b.Fatal(err)

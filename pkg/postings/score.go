@@ -3,6 +3,7 @@ package postings
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"sync"
 )
 
@@ -84,9 +85,9 @@ func (s *Scorer) count(ctx context.Context, tombstones []int64, terms int) ([]in
 
 func (p *slice) deadLen() int64 {
 	var sum int64
-	for ord := range p.seg.N {
-		if p.dead.Has(ord) {
-			sum += int64(p.seg.Len(ord))
+	for at, word := range p.dead {
+		for ; word != 0; word &= word - 1 {
+			sum += int64(p.seg.Len(at<<6 + bits.TrailingZeros64(word)))
 		}
 	}
 	return sum

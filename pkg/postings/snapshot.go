@@ -136,9 +136,8 @@ type formula struct {
 	base float64 // k1*(1-b)
 	slop float64 // k1*b/avglen
 	idfs []float64
-	// Norms of short chunks, of which there are most.
-	k    [tableLens]float64 // by length: k1*(1-b + b*len/avglen)
-	once [tableLens]float64 // by length: saturation of tf = 1
+	// Norms of short chunks, of which there are most: by length, k1*(1-b + b*len/avglen).
+	k [tableLens]float64
 }
 
 const tableLens = 1024
@@ -150,7 +149,6 @@ func newFormula(q Query, avgLen float64) *formula {
 	}
 	for n := range f.k {
 		f.k[n] = f.norm(n)
-		f.once[n] = f.saturate(1, f.k[n])
 	}
 	return f
 }
@@ -166,9 +164,6 @@ func (f *formula) saturate(tf uint8, norm float64) float64 {
 // part is tf and length of one entry turned into the factor of its idf.
 func (f *formula) part(tf uint8, length int) float64 {
 	if length < tableLens {
-		if tf == 1 {
-			return f.once[length]
-		}
 		return f.saturate(tf, f.k[length])
 	}
 	return f.saturate(tf, f.norm(length))
