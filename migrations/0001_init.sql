@@ -57,14 +57,14 @@ CREATE TABLE blob_parts (
     PRIMARY KEY (kb_id, sha256, part)
 );
 
--- A document: its identity, its newest accepted version and what readers see of it. A deleted one
--- stays as a tombstone (status Deleted, no live version) that fences late work.
+-- A document: its identity, the state of its newest accepted version, and what readers see of it. A
+-- deleted one stays as a tombstone (status Deleted, no live version) that fences late work.
 CREATE TABLE documents (
     key           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kb_id         bigint NOT NULL REFERENCES knowledge_bases (id),
     subspace      text COLLATE "C" NOT NULL,
     doc_id        text COLLATE "C" NOT NULL,
-    version       bigint NOT NULL,                     -- newest accepted, deletes included
+    version       bigint NOT NULL,                     -- newest accepted, deletes included; 0 while the first is being accepted
     status        text NOT NULL CHECK (status IN ('Pending', 'Indexing', 'Ready', 'Failed', 'Deleting', 'Deleted')),
     order_ns      bigint NOT NULL,                     -- store time of the newest accepted submit, Unix nanoseconds
     order_seq     bigint NOT NULL,                     -- and its stream sequence
@@ -75,49 +75,45 @@ CREATE TABLE documents (
     updated_at    timestamptz NOT NULL DEFAULT now(),
     UNIQUE (kb_id, subspace, doc_id)
 );
-CREATE INDEX documents_open ON documents (kb_id, key) WHERE status IN ('Pending', 'Indexing');
+CREATE INDEX documents_open ON documents (key) WHERE status IN ('Pending', 'Indexing');
 
--- An accepted version. Rows of versions that are neither newest nor live are removed.
+-- What an accepted version was submitted with and how far it came. Rows of versions that are neither
+-- newest nor live are removed.
 CREATE TABLE document_versions (
-    document_key      bigint NOT NULL REFERENCES documents (key) ON DELETE CASCADE,
-    version           bigint NOT NULL,
-    kb_id             bigint NOT NULL,
-    generation        bigint NOT NULL,
-    title             text NOT NULL,
-    oss_key           text NOT NULL,
-    content_type      text NOT NULL,
-    metadata          jsonb NOT NULL,
-    sha256            bytea NOT NULL,                  -- of its blob
-    size_bytes        bigint NOT NULL,
-    status            text NOT NULL,
-    submitted_at      timestamptz NOT NULL DEFAULT now(),
-    updated_at        timestamptz NOT NULL DEFAULT now(),
-    parsed_title      text NOT NULL DEFAULT '',        -- found in the content, used where the submit gave none
-    chunks            int,                             -- expected chunks; null until staged
-    reused            int NOT NULL DEFAULT 0,          -- of them, vectors known at staging
-    tokens            int NOT NULL DEFAULT 0,          -- that the provider counted
-    warnings          text[] NOT NULL DEFAULT '{}',
-    error             jsonb,
-    attempts          int NOT NULL DEFAULT 0,
-    run               int NOT NULL DEFAULT 0,          -- raised when work is published again on purpose
-    work_stream       text NOT NULL DEFAULT '',        -- where its last work message was stored
-    work_stream_ns    bigint NOT NULL DEFAULT 0,       -- that stream's creation time
-    work_seq          bigint NOT NULL DEFAULT 0,
-    progress_at       timestamptz NOT NULL DEFAULT now(),
+    document_key bigint NOT NULL REFERENCES documents (key) ON DELETE CASCADE,
+    version      bigint NOT NULL,
+    kb_id        bigint NOT NULL,
+    generation   bigint NOT NULL,                      -- that it was accepted for
+    title        text NOT NULL,
+    oss_key      text NOT NULL,
+    content_type text NOT NULL,
+    metadata     jsonb NOT NULL,
+    sha256       bytea NOT NULL,                       -- of its blob
+    size_bytes   bigint NOT NULL,
+    submitted_at timestamptz NOT NULL DEFAULT now(),
+    parsed_title text NOT NULL DEFAULT '',             -- found in the content, used where the submit gave none
+    chunks       int,                                  -- expected chunks; null until staged
+    reused       int NOT NULL DEFAULT 0,               -- of them, vectors known at staging
+    tokens       int NOT NULL DEFAULT 0,               -- of all chunks, as the chunker counts
+    warnings     text[] NOT NULL DEFAULT '{}',
+    error        jsonb,                                -- why it failed
+    attempts     int NOT NULL DEFAULT 0,               -- of the message that failed
+    run          int NOT NULL DEFAULT 0,               -- raised when work is published again on purpose
     PRIMARY KEY (document_key, version)
 );
 CREATE INDEX document_versions_blob ON document_versions (kb_id, sha256);
-CREATE INDEX document_versions_open ON document_versions (progress_at) WHERE status IN ('Pending', 'Indexing');
 
 -- What became of each submit and delete, found again when the same one is delivered twice.
 CREATE TABLE document_receipts (
     source       text COLLATE "C" PRIMARY KEY,         -- stream creation time and sequence, or the caller's key
     kb_id        bigint NOT NULL,
     document_key bigint NOT NULL,
-    version      bigint NOT NULL,
+    version      bigint NOT NULL,                      -- that answers the submit
+    order_ns     bigint NOT NULL,
+    order_seq    bigint NOT NULL,
     submit_id    text NOT NULL,
-    outcome      text NOT NULL CHECK (outcome IN ('accepted', 'unchanged', 'superseded', 'deleted')),
-    superseded   bigint,                               -- the open version that this one overtook
+    outcome      text NOT NULL CHECK (outcome IN ('accepted', 'unchanged', 'metadata', 'superseded', 'deleted')),
+    overtaken    bigint,                               -- the open version that this one superseded
     created_at   timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX document_receipts_version ON document_receipts (document_key, version);

@@ -1,0 +1,103 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// Deletion is a validated delete.
+type Deletion struct {
+	KB              KB
+	Subspace, DocID string
+	Source          string
+	SubmitID        string
+	Order           Order
+}
+
+// errNoDocument rolls back the row that a delete of an unknown document opened.
+var errNoDocument = errors.New("no such document")
+
+// DeleteDocument removes a document with its chunks, vectors, postings, staged rows and contents in
+// one transaction, and leaves a tombstone that fences late work. It is idempotent by Source. A
+// document that does not exist, or is deleted already, is DOCUMENT_NOT_FOUND.
+func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, error) {
+	var a Acceptance
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		cur, again, err := openDocument(ctx, tx, d.KB, d.Subspace, d.DocID, d.Source)
+		if err != nil {
+			return err
+		}
+		if again != nil {
+			a = *again
+			return nil
+		}
+		a, err = remove(ctx, tx, d, cur)
+		return err
+	})
+	if errors.Is(err, errNoDocument) {
+		return a, &messages.Error{Code: messages.CodeDocumentNotFound, Field: "docId", Message: fmt.Sprintf("there is no document %q", d.DocID)}
+	}
+	if err != nil {
+		return Acceptance{}, fmt.Errorf("delete %s: %w", d.DocID, err)
+	}
+	return a, nil
+}
+
+func remove(ctx context.Context, tx pgx.Tx, d Deletion, cur current) (Acceptance, error) {
+	r := receiptRow{source: d.Source, kbID: d.KB.ID, key: cur.key, version: cur.version, order: d.Order, submitID: d.SubmitID}
+	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
+	if cur.version == 0 || cur.status == messages.StatusDeleted {
+		return a, errNoDocument
+	}
+	if d.Order.before(cur.orderNS, cur.orderSeq) {
+		a.Outcome = Superseded
+		return a, r.write(ctx, tx, Superseded)
+	}
+	r.version = cur.version + 1
+	a = Acceptance{Outcome: Removed, DocKey: cur.key, Version: r.version, Status: messages.StatusDeleted}
+	var err error
+	if a.Overtaken, err = overtake(ctx, tx, cur, &r); err != nil {
+		return a, err
+	}
+	if err := dropDocument(ctx, tx, d.KB.ID, cur.key, r.version, d.Order); err != nil {
+		return a, err
+	}
+	return a, r.write(ctx, tx, Removed)
+}
+
+// dropDocument removes everything of a document from every generation and marks its tombstone.
+func dropDocument(ctx context.Context, tx pgx.Tx, kbID, key, version int64, order Order) error {
+	generations, err := collectColumn[int64](ctx, tx, "kb_generations", kbID)
+	if err != nil {
+		return err
+	}
+	blobs, err := collectColumn[[]byte](ctx, tx, "version_blobs", key)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	for _, g := range generations {
+		b.Queue(query("live_drop"), g, []int64{key})
+	}
+	b.Queue(query("staged_drop_older"), key, version)
+	b.Queue(query("delete_versions"), key)
+	b.Queue(query("delete_mark"), key, version, order.At.UnixNano(), int64(order.Seq))
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	_, err = dropBlobs(ctx, tx, kbID, blobs)
+	return err
+}
+
+func collectColumn[T any](ctx context.Context, tx querier, name string, args ...any) ([]T, error) {
+	rows, err := tx.Query(ctx, query(name), args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[T])
+}

@@ -1,0 +1,49 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// partition is the name of a generation's chunks table. The id is an integer, so the name is safe.
+func partition(generation int64) string { return "chunks_g" + strconv.FormatInt(generation, 10) }
+
+// createGeneration inserts a live generation and attaches its partition. The partition is made
+// standalone first: attaching takes SHARE UPDATE EXCLUSIVE on chunks, which readers and writers do not
+// notice, where PARTITION OF would lock them out.
+func createGeneration(ctx context.Context, tx pgx.Tx, kbID int64, g Generation) error {
+	var dims *int
+	if g.Space != nil {
+		dims = &g.Space.Dims
+	}
+	var id int64
+	err := tx.QueryRow(ctx, query("generation_create"), kbID, g.Space, dims, g.Parser, g.Chunking, g.Analyzer).Scan(&id)
+	if err != nil {
+		return fmt.Errorf("create generation: %w", err)
+	}
+	for _, ddl := range partitionDDL(id, dims) {
+		if _, err := tx.Exec(ctx, ddl); err != nil {
+			return fmt.Errorf("create partition of generation %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// partitionDDL lists the statements that make and attach a partition. Every name carries the
+// generation.
+func partitionDDL(id int64, dims *int) []string {
+	name := partition(id)
+	check := "embedding IS NULL"
+	if dims != nil {
+		check = fmt.Sprintf("embedding IS NULL OR vector_dims(embedding) = %d", *dims)
+	}
+	return []string{
+		fmt.Sprintf("CREATE TABLE %s (LIKE chunks INCLUDING DEFAULTS INCLUDING STORAGE)", name),
+		fmt.Sprintf("ALTER TABLE %s ADD CONSTRAINT %s_generation CHECK (generation = %d), ADD CONSTRAINT %s_dims CHECK (%s)", name, name, id, name, check),
+		fmt.Sprintf("ALTER TABLE chunks ATTACH PARTITION %s FOR VALUES IN (%d)", name, id),
+		fmt.Sprintf("ALTER TABLE %s SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05)", name),
+	}
+}

@@ -1,0 +1,315 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// Order places a submit among those of its document: store time, then stream sequence.
+type Order struct {
+	At  time.Time
+	Seq uint64
+}
+
+func (o Order) before(ns, seq int64) bool {
+	n := o.At.UnixNano()
+	return n < ns || n == ns && int64(o.Seq) < seq
+}
+
+// Submission is a validated submit whose content is known by its hash.
+type Submission struct {
+	KB                         KB
+	Subspace, DocID            string
+	Source                     string // recognises the submit when it is delivered again
+	SubmitID                   string // what its events say
+	Order                      Order
+	Title, OSSKey, ContentType string
+	Metadata                   json.RawMessage // a JSON object
+	Blob                       Blob
+	Content                    []byte // content to store along; nil when PutBlob did already
+}
+
+// Outcome is what became of a submit or delete.
+type Outcome string
+
+// The outcomes. Accepted starts a new version; Unchanged and MetadataOnly leave the content as it is;
+// Superseded came too late; Removed is a delete.
+const (
+	Accepted     Outcome = "accepted"
+	Unchanged    Outcome = "unchanged"
+	MetadataOnly Outcome = "metadata"
+	Superseded   Outcome = "superseded"
+	Removed      Outcome = "deleted"
+)
+
+// Acceptance is the verdict on a submit or delete, the same each time it is delivered.
+type Acceptance struct {
+	Outcome   Outcome
+	DocKey    int64
+	Version   int64                   // that answers the submit
+	Status    messages.DocumentStatus // of the newest version now
+	Run       int
+	Overtaken []Receipt // submits of the open version that this one superseded
+	Again     bool      // delivered before
+}
+
+// Receipt is a submit that a version answers.
+type Receipt struct {
+	Version  int64
+	Source   string
+	SubmitID string
+	Outcome  Outcome
+}
+
+// current is a document's row and its newest version as intake sees them under the row's lock.
+type current struct {
+	key, version      int64
+	status            messages.DocumentStatus
+	orderNS, orderSeq int64
+	live              *int64
+	liveMetadata      json.RawMessage
+	liveOSSKey        string
+	generation        int64
+	title, ossKey     string
+	contentType       string
+	metadata          json.RawMessage
+	sha256            []byte
+	hasVersion        bool
+}
+
+// AcceptSubmit decides what a submit becomes and writes it down, in one transaction. It is idempotent
+// by Source. ErrBlobGone asks for the content to be stored again.
+func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, error) {
+	var a Acceptance
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		cur, again, err := openDocument(ctx, tx, sub.KB, sub.Subspace, sub.DocID, sub.Source)
+		if err != nil {
+			return err
+		}
+		if again != nil {
+			a = *again
+			return nil
+		}
+		a, err = accept(ctx, tx, sub, cur)
+		return err
+	})
+	if err != nil {
+		return Acceptance{}, fmt.Errorf("accept %s: %w", sub.DocID, err)
+	}
+	return a, nil
+}
+
+func accept(ctx context.Context, tx pgx.Tx, sub Submission, cur current) (Acceptance, error) {
+	r := receiptRow{source: sub.Source, kbID: sub.KB.ID, key: cur.key, version: cur.version, order: sub.Order, submitID: sub.SubmitID}
+	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
+	switch {
+	case sub.Order.before(cur.orderNS, cur.orderSeq):
+		a.Outcome = Superseded
+	case cur.sameContent(sub) && cur.sameMetadata(sub):
+		a.Outcome = Unchanged
+	case cur.sameContent(sub) && cur.isLive():
+		a.Outcome = MetadataOnly
+		if _, err := tx.Exec(ctx, query("intake_metadata"), cur.key, sub.Metadata, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq)); err != nil {
+			return a, err
+		}
+	default:
+		return newVersion(ctx, tx, sub, cur, r)
+	}
+	return a, r.write(ctx, tx, a.Outcome)
+}
+
+// newVersion makes the submit the newest version and drops what it overtakes, but for what is live.
+func newVersion(ctx context.Context, tx pgx.Tx, sub Submission, cur current, r receiptRow) (Acceptance, error) {
+	if err := holdBlob(ctx, tx, sub); err != nil {
+		return Acceptance{}, err
+	}
+	r.version = cur.version + 1
+	a := Acceptance{Outcome: Accepted, DocKey: cur.key, Version: r.version, Status: messages.StatusPending}
+	var err error
+	if a.Overtaken, err = overtake(ctx, tx, cur, &r); err != nil {
+		return a, err
+	}
+	b := &pgx.Batch{}
+	b.Queue(query("intake_advance"), cur.key, r.version, messages.StatusPending, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
+	b.Queue(query("intake_version"), cur.key, r.version, sub.KB.ID, sub.KB.Generation.ID, sub.Title, sub.OSSKey, sub.ContentType,
+		sub.Metadata, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
+	if cur.version > 0 {
+		b.Queue(query("intake_drop_versions"), cur.key, r.version, cur.live)
+		b.Queue(query("staged_drop_older"), cur.key, r.version)
+	}
+	r.queue(b, Accepted)
+	return a, tx.SendBatch(ctx, b).Close()
+}
+
+// holdBlob stores the content or makes sure it is still there, and keeps the collector off it until
+// the transaction ends.
+func holdBlob(ctx context.Context, tx pgx.Tx, sub Submission) error {
+	if sub.Content != nil {
+		tag, err := tx.Exec(ctx, query("blob_insert"), sub.KB.ID, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 1 {
+			return putParts(ctx, tx, sub.KB.ID, sub.Blob, bytes.NewReader(sub.Content))
+		}
+	}
+	var size int64
+	err := tx.QueryRow(ctx, query("blob_lock"), sub.KB.ID, sub.Blob.SHA256[:]).Scan(&size)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrBlobGone
+	}
+	return err
+}
+
+// overtake lists the submits that an open newest version answers; they end Superseded.
+func overtake(ctx context.Context, tx pgx.Tx, cur current, r *receiptRow) ([]Receipt, error) {
+	if cur.status != messages.StatusPending && cur.status != messages.StatusIndexing || cur.version == 0 {
+		return nil, nil
+	}
+	r.overtaken = &cur.version
+	return receiptsOf(ctx, tx, cur.key, cur.version)
+}
+
+func receiptsOf(ctx context.Context, tx querier, key, version int64) ([]Receipt, error) {
+	rows, err := tx.Query(ctx, query("receipts_of_version"), key, version)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Receipt, error) {
+		r := Receipt{Version: version}
+		return r, row.Scan(&r.Source, &r.SubmitID, &r.Outcome)
+	})
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// openDocument makes sure the document has a row, locks it, and reads it with its newest version; or
+// finds that this submit was answered before. The statements go out together; each but the first sees
+// what the lock waited for.
+func openDocument(ctx context.Context, tx pgx.Tx, kb KB, subspace, docID, source string) (current, *Acceptance, error) {
+	var cur current
+	var again *Acceptance
+	var overtaken *int64
+	b := &pgx.Batch{}
+	b.Queue(query("intake_open"), kb.ID, subspace, docID)
+	b.Queue(query("intake_lock"), kb.ID, subspace, docID).QueryRow(cur.scanRow)
+	b.Queue(query("intake_newest"), kb.ID, subspace, docID).QueryRow(cur.scanVersion)
+	b.Queue(query("intake_newest_receipt"), kb.ID, subspace, docID).QueryRow(cur.scanNewestReceipt)
+	b.Queue(query("intake_receipt"), source, kb.ID).QueryRow(func(row pgx.Row) error {
+		var a Acceptance
+		var submitID string
+		err := row.Scan(&a.DocKey, &a.Version, &submitID, &a.Outcome, &overtaken)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		a.Again, again = true, &a
+		return err
+	})
+	err := tx.SendBatch(ctx, b).Close()
+	if errors.Is(err, pgx.ErrNoRows) {
+		return cur, nil, kbNotFound(kb.Name)
+	}
+	if err != nil || again == nil {
+		return cur, nil, err
+	}
+	again.Status = cur.status
+	if overtaken != nil {
+		again.Overtaken, err = receiptsOf(ctx, tx, again.DocKey, *overtaken)
+	}
+	return cur, again, err
+}
+
+func (c *current) scanRow(row pgx.Row) error {
+	return row.Scan(&c.key, &c.version, &c.status, &c.orderNS, &c.orderSeq, &c.live, &c.liveMetadata, &c.liveOSSKey)
+}
+
+func (c *current) scanVersion(row pgx.Row) error {
+	err := row.Scan(&c.generation, &c.title, &c.ossKey, &c.contentType, &c.metadata, &c.sha256)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	c.hasVersion = err == nil
+	return err
+}
+
+// scanNewestReceipt moves the order on to the newest submit that changed nothing, which leaves the
+// document's row alone.
+func (c *current) scanNewestReceipt(row pgx.Row) error {
+	var ns, seq int64
+	err := row.Scan(&ns, &seq)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if ns > c.orderNS || ns == c.orderNS && seq > c.orderSeq {
+		c.orderNS, c.orderSeq = ns, seq
+	}
+	return err
+}
+
+func (c *current) isLive() bool {
+	return c.status == messages.StatusReady && c.live != nil && *c.live == c.version
+}
+
+// sameContent reports whether the newest version, unless it failed, would be built from the same
+// bytes in the same way.
+func (c *current) sameContent(sub Submission) bool {
+	return c.hasVersion && c.status != messages.StatusFailed && c.status != messages.StatusDeleted &&
+		bytes.Equal(c.sha256, sub.Blob.SHA256[:]) && c.title == sub.Title && c.contentType == sub.ContentType &&
+		c.generation == sub.KB.Generation.ID
+}
+
+func (c *current) sameMetadata(sub Submission) bool {
+	if c.isLive() {
+		return c.liveOSSKey == sub.OSSKey && sameJSON(c.liveMetadata, sub.Metadata)
+	}
+	return c.ossKey == sub.OSSKey && sameJSON(c.metadata, sub.Metadata)
+}
+
+// sameJSON compares values, not bytes: jsonb does not keep the order of keys.
+func sameJSON(a, b json.RawMessage) bool {
+	x, errX := decodeNumbers(a)
+	y, errY := decodeNumbers(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+func decodeNumbers(data json.RawMessage) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
+}
+
+// receiptRow is a row of document_receipts to be written.
+type receiptRow struct {
+	source, submitID   string
+	kbID, key, version int64
+	order              Order
+	overtaken          *int64
+}
+
+func (r receiptRow) args(o Outcome) []any {
+	return []any{r.source, r.kbID, r.key, r.version, r.order.At.UnixNano(), int64(r.order.Seq), r.submitID, o, r.overtaken}
+}
+
+func (r receiptRow) write(ctx context.Context, tx pgx.Tx, o Outcome) error {
+	_, err := tx.Exec(ctx, query("intake_write_receipt"), r.args(o)...)
+	return err
+}
+
+func (r receiptRow) queue(b *pgx.Batch, o Outcome) {
+	b.Queue(query("intake_write_receipt"), r.args(o)...)
+}

@@ -1,0 +1,1 @@
+DELETE FROM document_versions WHERE document_key = $1

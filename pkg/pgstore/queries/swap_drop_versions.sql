@@ -1,0 +1,3 @@
+DELETE FROM document_versions v
+USING unnest($1::bigint[], $2::bigint[]) w(key, version)
+WHERE v.document_key = w.key AND v.version < w.version

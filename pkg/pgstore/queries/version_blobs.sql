@@ -1,0 +1,1 @@
+SELECT sha256 FROM document_versions WHERE document_key = $1

@@ -1,0 +1,112 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// OpenVersion is a version that is Pending or Indexing, and how far it came.
+type OpenVersion struct {
+	Ref        messages.Ref
+	Status     messages.DocumentStatus
+	Expected   *int // chunks; nil before staging
+	Staged     int  // chunks staged
+	Vectors    int  // vectors staged
+	HasVectors bool // whether its generation has any
+	UpdatedAt  time.Time
+}
+
+// Complete reports whether everything the version needs is staged.
+func (v OpenVersion) Complete() bool {
+	return v.Expected != nil && v.Staged >= *v.Expected && (!v.HasVectors || v.Vectors >= *v.Expected)
+}
+
+// Lost reports whether chunks that were staged are gone, so that the version must be parsed again.
+func (v OpenVersion) Lost() bool { return v.Expected != nil && v.Staged < *v.Expected }
+
+// OpenVersions returns up to limit open versions that were last touched more than age ago, in order of
+// document key, from the one after.
+func (s *Store) OpenVersions(ctx context.Context, after int64, age time.Duration, limit int) ([]OpenVersion, error) {
+	rows, err := s.pool.Query(ctx, query("open_versions"), after, age.Seconds(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list open versions: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (OpenVersion, error) {
+		var v OpenVersion
+		r := &v.Ref
+		return v, row.Scan(&r.Tenant, &r.KB, &r.KBID, &r.Generation, &r.Subspace, &r.DocID, &r.DocKey, &r.Version, &r.Run,
+			&v.Status, &v.Expected, &v.UpdatedAt, &v.Staged, &v.Vectors, &v.HasVectors)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list open versions: %w", err)
+	}
+	return list, nil
+}
+
+// RaiseRun gives a version's work new message ids, so that publishing it again is not taken for a
+// duplicate. ErrStale when somebody else did already.
+func (s *Store) RaiseRun(ctx context.Context, ref messages.Ref) (int, error) {
+	return s.nextRun(ctx, "raise_run", ref, ref.DocKey, ref.Version, ref.Run)
+}
+
+// ResetStaging forgets what was staged of a version, so that it is parsed again, and raises its run.
+func (s *Store) ResetStaging(ctx context.Context, ref messages.Ref) (int, error) {
+	return s.nextRun(ctx, "reset_staging", ref, ref.DocKey, ref.Version)
+}
+
+func (s *Store) nextRun(ctx context.Context, name string, ref messages.Ref, args ...any) (int, error) {
+	var run int
+	err := s.pool.QueryRow(ctx, query(name), args...).Scan(&run)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, ErrStale
+	}
+	if err != nil {
+		return 0, fmt.Errorf("raise run of %s: %w", ref.DocID, err)
+	}
+	return run, nil
+}
+
+// ReceiptsOf returns the submits that a version answers: each gets the version's terminal event.
+func (s *Store) ReceiptsOf(ctx context.Context, key, version int64) ([]Receipt, error) {
+	list, err := receiptsOf(ctx, s.pool, key, version)
+	if err != nil {
+		return nil, fmt.Errorf("list submits of a version: %w", err)
+	}
+	return list, nil
+}
+
+// SweepAges says how long what is no longer needed is kept.
+type SweepAges struct {
+	Blobs      time.Duration // contents that nothing refers to
+	Receipts   time.Duration // longer than a submit can be delivered again
+	Tombstones time.Duration // of deleted documents, longer than late work can live
+}
+
+// Sweep removes what is no longer needed: staged rows of versions that ended, old receipts and
+// tombstones, contents without a version. It returns the number of rows.
+func (s *Store) Sweep(ctx context.Context, ages SweepAges) (int, error) {
+	total := 0
+	for _, step := range []struct {
+		name string
+		args []any
+	}{
+		{"sweep_staged_chunks", nil},
+		{"sweep_staged_vectors", nil},
+		{"sweep_receipts", []any{ages.Receipts.Seconds()}},
+		{"sweep_tombstones", []any{ages.Tombstones.Seconds()}},
+	} {
+		tag, err := s.pool.Exec(ctx, query(step.name), step.args...)
+		if err != nil {
+			return total, fmt.Errorf("sweep (%s): %w", step.name, err)
+		}
+		total += int(tag.RowsAffected())
+	}
+	n, err := s.CollectBlobs(ctx, ages.Blobs)
+	return total + n, err
+}

@@ -1,0 +1,164 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// ErrStale says that work came too late: the version was overtaken, finished, deleted, or its knowledge
+// base is gone. The message is done.
+var ErrStale = errors.New("the version is no longer being worked on")
+
+// Version is what parsing needs of an accepted version.
+type Version struct {
+	Title, OSSKey, ContentType string
+	Blob                       Blob
+	Generation                 Generation
+	Run                        int
+	Staged                     bool // chunks are staged already: only publish again what follows
+	Chunks                     int  // how many, once staged
+	Begun                      bool // this call moved it from Pending to Indexing
+}
+
+// BeginParse moves a version to Indexing and returns what is needed to parse it. ErrStale when there is
+// nothing left to do.
+func (s *Store) BeginParse(ctx context.Context, ref messages.Ref) (Version, error) {
+	var v Version
+	var hash []byte
+	var chunks *int
+	err := s.pool.QueryRow(ctx, query("parse_begin"), ref.DocKey, ref.Version, ref.KBID).Scan(
+		&v.Title, &v.OSSKey, &v.ContentType, &hash, &v.Blob.SizeBytes, &chunks, &v.Run,
+		&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Begun)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return v, ErrStale
+	}
+	if err != nil {
+		return v, fmt.Errorf("begin parse of %s: %w", ref.DocID, err)
+	}
+	copy(v.Blob.SHA256[:], hash)
+	if chunks != nil {
+		v.Staged, v.Chunks = true, *chunks
+	}
+	return v, nil
+}
+
+// StagedChunk is one chunk ready for indexing.
+type StagedChunk struct {
+	Ordinal          int
+	PageFrom, PageTo int // 0: the format has no pages
+	Tokens           int
+	HeadingPath      []string
+	Context, Content string
+	Hash             [32]byte // of the exact string for the model
+	Lex              pgtype.TSVector
+	LexLen           int
+}
+
+// Staging is a parsed and chunked version.
+type Staging struct {
+	Ref      messages.Ref
+	Title    string // found in the content
+	Space    *messages.Space
+	Warnings []string
+	Chunks   []StagedChunk
+}
+
+// Stage writes the chunks of a version with the vectors that its knowledge base knows already, and how
+// many chunks to expect, in one transaction. Staging a second time changes nothing. It returns how many
+// vectors were reused; ErrStale when the version is no longer being worked on.
+func (s *Store) Stage(ctx context.Context, st Staging) (reused int, err error) {
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		var staged *int
+		err := tx.QueryRow(ctx, query("stage_lock"), st.Ref.DocKey, st.Ref.Version).Scan(&staged)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrStale
+		}
+		if err != nil || staged != nil {
+			return err
+		}
+		if err := copyStaged(ctx, tx, st); err != nil {
+			return err
+		}
+		if reused, err = reuseVectors(ctx, tx, st); err != nil {
+			return err
+		}
+		tokens := 0
+		for i := range st.Chunks {
+			tokens += st.Chunks[i].Tokens
+		}
+		_, err = tx.Exec(ctx, query("stage_finish"), st.Ref.DocKey, st.Ref.Version, len(st.Chunks), reused, tokens, orNone(st.Warnings), st.Title)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("stage %s: %w", st.Ref.DocID, err)
+	}
+	return reused, nil
+}
+
+func orNone(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func copyStaged(ctx context.Context, tx pgx.Tx, st Staging) error {
+	columns := []string{
+		"generation", "document_key", "version", "ordinal", "page_from", "page_to", "tokens", "lex_len",
+		"heading_path", "context", "content", "hash", "lex",
+	}
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"staged_chunks"}, columns, pgx.CopyFromSlice(len(st.Chunks), func(i int) ([]any, error) {
+		c := &st.Chunks[i]
+		return []any{
+			st.Ref.Generation, st.Ref.DocKey, st.Ref.Version, c.Ordinal, c.PageFrom, c.PageTo, c.Tokens, c.LexLen,
+			orNone(c.HeadingPath), c.Context, c.Content, c.Hash[:], c.Lex,
+		}, nil
+	}))
+	return err
+}
+
+func reuseVectors(ctx context.Context, tx pgx.Tx, st Staging) (int, error) {
+	if st.Space == nil {
+		return 0, nil
+	}
+	generations, err := collectColumn[int64](ctx, tx, "generations_of_space", st.Ref.KBID, st.Space)
+	if err != nil {
+		return 0, err
+	}
+	ordinals, hashes := make([]int, len(st.Chunks)), make([][]byte, len(st.Chunks))
+	for i := range st.Chunks {
+		ordinals[i], hashes[i] = st.Chunks[i].Ordinal, st.Chunks[i].Hash[:]
+	}
+	tag, err := tx.Exec(ctx, query("stage_reuse"), st.Ref.Generation, st.Ref.DocKey, st.Ref.Version, ordinals, hashes, generations)
+	return int(tag.RowsAffected()), err
+}
+
+// PendingChunk is a staged chunk and whether its vector is staged too.
+type PendingChunk struct {
+	Ordinal          int
+	Hash             []byte
+	Context, Content string
+	HasVector        bool
+}
+
+// StagedOf returns the staged chunks of a version in order.
+func (s *Store) StagedOf(ctx context.Context, ref messages.Ref) ([]PendingChunk, error) {
+	rows, err := s.pool.Query(ctx, query("staged_missing"), ref.DocKey, ref.Version, ref.Generation)
+	if err != nil {
+		return nil, fmt.Errorf("read staged chunks of %s: %w", ref.DocID, err)
+	}
+	chunks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (PendingChunk, error) {
+		var c PendingChunk
+		return c, row.Scan(&c.Ordinal, &c.Hash, &c.Context, &c.Content, &c.HasVector)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read staged chunks of %s: %w", ref.DocID, err)
+	}
+	return chunks, nil
+}

@@ -1,0 +1,100 @@
+package pgstore
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	pgxvec "github.com/pgvector/pgvector-go/pgx"
+)
+
+// SchemaVersion is the newest migration this code needs.
+const SchemaVersion = 1
+
+//go:embed queries/*.sql
+var queryFiles embed.FS
+
+// query returns the text of queries/<name>.sql; a missing one is a programmer's error that the test
+// over all files finds.
+func query(name string) string {
+	text, err := queryFiles.ReadFile("queries/" + name + ".sql")
+	if err != nil {
+		panic("pgstore: no query " + name)
+	}
+	return string(text)
+}
+
+// Store runs the statements on a pool made by Configure.
+type Store struct {
+	pool *pgxpool.Pool
+}
+
+// New returns a store over a pool whose connections know the vector types (see Configure).
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// Configure prepares a pool's configuration: the vector types are registered on every connection.
+func Configure(cfg *pgxpool.Config) {
+	before := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if before != nil {
+			if err := before(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return pgxvec.RegisterTypes(ctx, conn)
+	}
+}
+
+// CheckSchema fails when the database was not migrated as far as this code needs.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	var version int64
+	err := s.pool.QueryRow(ctx, query("check_schema")).Scan(&version)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == undefinedTable {
+		return errors.New("the database has no Weir schema: run `weir migrate`")
+	}
+	if err != nil {
+		return fmt.Errorf("check schema: %w", err)
+	}
+	if version < SchemaVersion {
+		return fmt.Errorf("the database schema is version %d, this program needs %d: run `weir migrate`", version, SchemaVersion)
+	}
+	return nil
+}
+
+const undefinedTable = "42P01"
+
+// Retryable reports whether err is the database's absence rather than a fault of the statement: lost
+// connections, start-up and shut-down, too many connections, disk full, read-only fail-over.
+func Retryable(err error) bool {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		switch pgErr.Code[:2] {
+		case "08", "53", "57", "58", "25":
+			return pgErr.Code != "57014" // query_canceled is the caller's own deadline
+		}
+		return false
+	}
+	var netErr net.Error
+	var connectErr *pgconn.ConnectError
+	return errors.As(err, &connectErr) || errors.As(err, &netErr) && !errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
+}
+
+// Conflict reports whether err is a lost race with another transaction: running the same thing again
+// is right.
+func Conflict(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code == "40001" || pgErr.Code == "40P01")
+}
+
+// inTx runs fn in a READ COMMITTED transaction.
+func (s *Store) inTx(ctx context.Context, fn func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, fn)
+}

@@ -1,0 +1,241 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pgvector/pgvector-go"
+
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/postings"
+)
+
+// Vector is the embedding of one chunk.
+type Vector struct {
+	Ordinal int
+	Values  []float32
+}
+
+// StageVectors writes vectors of a version; ones that are there already stay. It is its own
+// transaction, so that of several last batches at least one sees all.
+func (s *Store) StageVectors(ctx context.Context, ref messages.Ref, vectors []Vector) error {
+	if len(vectors) == 0 {
+		return nil
+	}
+	ordinals, values := make([]int, len(vectors)), make([]pgvector.HalfVector, len(vectors))
+	for i, v := range vectors {
+		ordinals[i], values[i] = v.Ordinal, pgvector.NewHalfVector(v.Values)
+	}
+	_, err := s.pool.Exec(ctx, query("vectors_insert"), ref.Generation, ref.DocKey, ref.Version, ordinals, values)
+	if err != nil {
+		return fmt.Errorf("stage vectors of %s: %w", ref.DocID, err)
+	}
+	return nil
+}
+
+// Candidate is a version that may be complete.
+type Candidate struct{ DocKey, Version int64 }
+
+// SwapResult tells what a swap did with its candidates; those in neither list are stale or done.
+type SwapResult struct {
+	Swapped    []Candidate // live and Ready now
+	Incomplete []Candidate // vectors are missing
+	Lost       []Candidate // staged chunks are missing: parse again
+}
+
+// swapRow is a candidate as seen under the locks.
+type swapRow struct {
+	Candidate
+	kbID, generation int64
+	live             *int64
+	chunks           int
+	hasVectors       bool
+	vectors, staged  int
+}
+
+// SwapVersions makes every complete candidate of a generation live in one transaction: its rows move
+// from the staged tables to chunks, the old version's leave, one posting segment and the tombstones
+// are written, and the documents are Ready. Readers see all of it or nothing. Candidates that are
+// incomplete, overtaken or done already are left alone, so repeating a call is harmless.
+func (s *Store) SwapVersions(ctx context.Context, generation int64, candidates []Candidate) (SwapResult, error) {
+	var res SwapResult
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		res = SwapResult{}
+		rows, err := lockSwap(ctx, tx, generation, candidates)
+		if err != nil {
+			return err
+		}
+		ready := res.sort(rows)
+		if len(ready) == 0 {
+			return nil
+		}
+		return swap(ctx, tx, generation, ready)
+	})
+	if err != nil {
+		return SwapResult{}, fmt.Errorf("swap %d versions of generation %d: %w", len(candidates), generation, err)
+	}
+	return res, nil
+}
+
+// sort files the rows under what they are and returns those to swap.
+func (r *SwapResult) sort(rows []swapRow) []swapRow {
+	var ready []swapRow
+	for _, row := range rows {
+		switch {
+		case row.staged < row.chunks:
+			r.Lost = append(r.Lost, row.Candidate)
+		case row.hasVectors && row.vectors < row.chunks:
+			r.Incomplete = append(r.Incomplete, row.Candidate)
+		default:
+			r.Swapped = append(r.Swapped, row.Candidate)
+			ready = append(ready, row)
+		}
+	}
+	return ready
+}
+
+// lockSwap locks the knowledge base against deletion and switches, then the documents in order of key,
+// and only then looks, with a snapshot that sees whatever the locks waited for.
+func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, candidates []Candidate) ([]swapRow, error) {
+	keys, versions := make([]int64, len(candidates)), make([]int64, len(candidates))
+	for i, c := range candidates {
+		keys[i], versions[i] = c.DocKey, c.Version
+	}
+	var kbID int64
+	err := tx.QueryRow(ctx, query("swap_kb_lock"), generation).Scan(&kbID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, query("swap_lock_rows"), keys); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, query("swap_lock"), keys, versions, generation)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (swapRow, error) {
+		var r swapRow
+		return r, row.Scan(&r.DocKey, &r.Version, &r.kbID, &r.live, &r.generation, &r.chunks, &r.hasVectors, &r.vectors, &r.staged)
+	})
+}
+
+func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow) error {
+	keys, versions, replaced := make([]int64, len(ready)), make([]int64, len(ready)), []int64{}
+	for i, r := range ready {
+		keys[i], versions[i] = r.DocKey, r.Version
+		if r.live != nil {
+			replaced = append(replaced, r.DocKey)
+		}
+	}
+	if len(replaced) > 0 {
+		if err := dropReplaced(ctx, tx, ready[0].kbID, replaced); err != nil {
+			return err
+		}
+	}
+	docs, err := stagedDocs(ctx, tx, generation, keys, versions)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue(query("swap_chunks"), generation, keys, versions)
+	b.Queue(query("swap_documents"), keys, versions)
+	if len(replaced) > 0 {
+		b.Queue(query("swap_drop_versions"), keys, versions)
+	}
+	b.Queue(query("staged_drop"), keys, versions)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	return writeSegments(ctx, tx, generation, docs)
+}
+
+// dropReplaced removes the live chunks of documents from every generation of the knowledge base.
+func dropReplaced(ctx context.Context, tx pgx.Tx, kbID int64, keys []int64) error {
+	generations, err := collectColumn[int64](ctx, tx, "kb_generations", kbID)
+	if err != nil {
+		return err
+	}
+	for _, g := range generations {
+		if _, err := tx.Exec(ctx, query("live_drop"), g, keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stagedDocs reads the lexemes of the chunks that go live.
+func stagedDocs(ctx context.Context, tx pgx.Tx, generation int64, keys, versions []int64) ([]postings.Doc, error) {
+	rows, err := tx.Query(ctx, query("swap_lexemes"), generation, keys, versions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var docs []postings.Doc
+	for rows.Next() {
+		raw := rows.RawValues() // chunk_id, lex_len, lex in binary form
+		terms, err := termsOf(raw[2])
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, postings.Doc{
+			ChunkID: int64(binary.BigEndian.Uint64(raw[0])), //nolint:gosec // a bigint on the wire
+			Len:     int(binary.BigEndian.Uint32(raw[1])),
+			Terms:   terms,
+		})
+	}
+	return docs, rows.Err()
+}
+
+// writeSegments writes the posting segments of new live chunks: one, unless there are too many.
+func writeSegments(ctx context.Context, tx pgx.Tx, generation int64, docs []postings.Doc) error {
+	for len(docs) > 0 {
+		n := min(len(docs), postings.MaxSegmentDocs)
+		seg, rows, err := postings.Build(docs[:n])
+		if err != nil {
+			return err
+		}
+		if err := writeSegment(ctx, tx, generation, seg, rows); err != nil {
+			return err
+		}
+		docs = docs[n:]
+	}
+	return nil
+}
+
+func writeSegment(ctx context.Context, tx pgx.Tx, generation int64, seg *postings.Segment, rows []postings.Posting) error {
+	var id int64
+	err := tx.QueryRow(ctx, query("segment_insert"), generation, seg.N, seg.SumLen, encodeIDs(seg.ChunkIDs), seg.Lens).Scan(&id)
+	if err != nil {
+		return fmt.Errorf("write segment: %w", err)
+	}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"lex_posting"}, []string{"generation", "term", "seg", "n", "data"},
+		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+			return []any{generation, rows[i].Term, id, rows[i].N, rows[i].Data}, nil
+		}))
+	if err != nil {
+		return fmt.Errorf("write postings: %w", err)
+	}
+	return nil
+}
+
+func encodeIDs(ids []int64) []byte {
+	out := make([]byte, 0, 8*len(ids))
+	for _, id := range ids {
+		out = binary.LittleEndian.AppendUint64(out, uint64(id)) //nolint:gosec // same bits
+	}
+	return out
+}
+
+func decodeIDs(data []byte) []int64 {
+	ids := make([]int64, len(data)/8)
+	for i := range ids {
+		ids[i] = int64(binary.LittleEndian.Uint64(data[8*i:])) //nolint:gosec // same bits
+	}
+	return ids
+}
