@@ -13,7 +13,7 @@ import (
 // GetDocument returns the state of a document; an unknown or deleted one is DOCUMENT_NOT_FOUND. Its
 // metadata may hold internal fields.
 func (s *Store) GetDocument(ctx context.Context, kbID int64, subspace, docID string) (messages.DocumentInfo, error) {
-	d, _, err := scanDocument(s.pool.QueryRow(ctx, query("document_get"), kbID, subspace, docID))
+	d, err := scanDocument(s.pool.QueryRow(ctx, query("document_get"), kbID, subspace, docID))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, documentNotFound(docID)
 	}
@@ -41,8 +41,7 @@ func (s *Store) ListDocuments(ctx context.Context, kbID int64, f DocumentFilter,
 		return nil, fmt.Errorf("list documents: %w", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (messages.DocumentInfo, error) {
-		d, _, err := scanDocument(row)
-		return d, err
+		return scanDocument(row)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
@@ -50,12 +49,11 @@ func (s *Store) ListDocuments(ctx context.Context, kbID int64, f DocumentFilter,
 	return list, nil
 }
 
-func scanDocument(row pgx.Row) (messages.DocumentInfo, int64, error) {
+func scanDocument(row pgx.Row) (messages.DocumentInfo, error) {
 	var d messages.DocumentInfo
-	var key int64
-	err := row.Scan(&key, &d.DocID, &d.Subspace, &d.Status, &d.Version, &d.LiveVersion, &d.UpdatedAt, &d.Title, &d.OSSKey, &d.Metadata,
+	err := row.Scan(&d.DocID, &d.Subspace, &d.Status, &d.Version, &d.LiveVersion, &d.UpdatedAt, &d.Title, &d.OSSKey, &d.Metadata,
 		&d.ContentType, &d.SizeBytes, &d.Chunks, &d.Reused, &d.Tokens, &d.Warnings, &d.Error, &d.SubmittedAt, &d.Embedded)
-	return d, key, err
+	return d, err
 }
 
 // ListChunks returns up to limit chunks of a document's live version with ordinals above after, in order.

@@ -1,4 +1,4 @@
-SELECT d.key, d.doc_id, d.subspace, d.status, d.version, coalesce(d.live_version, 0), d.updated_at,
+SELECT d.doc_id, d.subspace, d.status, d.version, coalesce(d.live_version, 0), d.updated_at,
        CASE WHEN v.version = d.live_version THEN d.live_title ELSE coalesce(nullif(v.title, ''), v.parsed_title, '') END,
        CASE WHEN v.version = d.live_version THEN d.live_oss_key ELSE coalesce(v.oss_key, '') END,
        CASE WHEN v.version = d.live_version THEN d.live_metadata ELSE coalesce(v.metadata, '{}') END,
