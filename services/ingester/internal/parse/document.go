@@ -1,0 +1,152 @@
+package parse
+
+import (
+	"strings"
+)
+
+// Kind is what a block is.
+type Kind string
+
+// Kinds of blocks.
+const (
+	KindHeading   = Kind("heading")
+	KindParagraph = Kind("paragraph")
+	KindList      = Kind("list")
+	KindTable     = Kind("table")
+	KindCode      = Kind("code")
+)
+
+// Document is the text of one document and where its parts come from.
+type Document struct {
+	Title    string   // the caller's, else the one found inside; empty when there is none
+	Text     string   // normalised
+	Blocks   []Block  // in order; their ranges partition Text
+	Warnings []string // for people; never document text
+	Pages    int      // physical pages, 0 for formats without pages
+	Format   string   // name of the format that was read, as in Formats
+}
+
+// Block is one structural part. Text[Start:End] includes the white space up to the next block.
+type Block struct {
+	Kind        Kind     `json:"kind"`
+	Level       int      `json:"level,omitempty"` // of a heading, from 1; 0 otherwise
+	Start       int      `json:"start"`           // bytes into Text
+	End         int      `json:"end"`             // bytes into Text, exclusive
+	HeadingPath []string `json:"headingPath,omitempty"`
+	Page        int      `json:"page,omitempty"`      // physical, from 1; 0 without pages
+	Line        int      `json:"line,omitempty"`      // first line in the source, from 1; 0 when unknown
+	HeaderEnd   int      `json:"headerEnd,omitempty"` // of a table: Text[Start:HeaderEnd] are its header rows; 0 without
+	Lang        string   `json:"lang,omitempty"`      // of code, when the source says so
+}
+
+// part is what a reader emits: one block before it has a place in the text.
+type part struct {
+	kind   Kind
+	level  int
+	text   string // not yet normalised
+	header string // leading rows of text that are the table's header, with their line end
+	lang   string
+	page   int
+	line   int
+}
+
+// builder joins parts into a Document. Readers use add and warn; done gives the result.
+type builder struct {
+	limits   Limits
+	text     strings.Builder
+	blocks   []Block
+	path     headingPath
+	title    string
+	warnings []string
+	pages    int
+}
+
+// add appends a block with an empty line after it. Blank parts are dropped. It fails when the text
+// grows over the limit.
+func (b *builder) add(p part) error {
+	header := ""
+	if p.header != "" {
+		header = normalise(p.header)
+	}
+	text := strings.Trim(normalise(p.text), "\n")
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if p.kind != KindCode && p.kind != KindList {
+		text = strings.TrimSpace(text)
+	}
+	if p.kind == KindHeading {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	return b.place(p, text, header, "\n\n")
+}
+
+// place appends text as it is, then gap. The text must be normalised.
+func (b *builder) place(p part, text, header, gap string) error {
+	if b.text.Len()+len(text)+len(gap) > b.limits.TextBytes {
+		return limitError("extracted text", b.limits.TextBytes, "bytes")
+	}
+	start := b.text.Len()
+	b.text.WriteString(text)
+	b.text.WriteString(gap)
+	block := Block{
+		Kind: p.kind, Start: start, End: b.text.Len(), Page: p.page, Line: p.line, Lang: p.lang,
+	}
+	if header != "" && strings.HasPrefix(text, header) && len(header) < len(text) {
+		block.HeaderEnd = start + len(header)
+	}
+	if p.kind == KindHeading {
+		block.Level = max(p.level, 1) // level 0 is a document's title: above all headings
+		b.path = b.path.enter(p.level, headingText(text))
+	}
+	block.HeadingPath = b.path.titles
+	b.blocks = append(b.blocks, block)
+	return nil
+}
+
+func (b *builder) warn(text string) {
+	const most = 50
+	if len(b.warnings) < most {
+		b.warnings = append(b.warnings, text)
+	}
+}
+
+func (b *builder) document() Document {
+	text := b.text.String()
+	if n := len(b.blocks); n > 0 { // the last block ends with one line end, not with a gap
+		text = strings.TrimRight(text, "\n \t") + "\n"
+		b.blocks[n-1].End = len(text)
+	}
+	return Document{Title: b.title, Text: text, Blocks: b.blocks, Warnings: b.warnings, Pages: b.pages}
+}
+
+// headingPath is the open headings, outermost first. It is never changed in place: blocks share it.
+type headingPath struct {
+	titles []string
+	levels []int
+}
+
+func (h headingPath) enter(level int, title string) headingPath {
+	keep := 0
+	for keep < len(h.levels) && h.levels[keep] < level {
+		keep++
+	}
+	return headingPath{
+		titles: append(h.titles[:keep:keep], title),
+		levels: append(h.levels[:keep:keep], level),
+	}
+}
+
+// headingText strips Markdown marks from a heading's source.
+func headingText(source string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(source), "\n")
+	trimmed := strings.TrimLeft(line, "#")
+	if trimmed == line || !strings.HasPrefix(trimmed, " ") && !strings.HasPrefix(trimmed, "\t") {
+		return strings.TrimSpace(line)
+	}
+	trimmed = strings.TrimSpace(trimmed)
+	if closed := strings.TrimRight(trimmed, "#"); closed == "" || strings.HasSuffix(closed, " ") {
+		trimmed = strings.TrimSpace(closed)
+	}
+	return trimmed
+}

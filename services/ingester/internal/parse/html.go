@@ -1,0 +1,252 @@
+package parse
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+func htmlFormat() format {
+	return format{
+		name:       "html",
+		mediaTypes: []string{"text/html", "application/xhtml+xml"},
+		extensions: []string{".html", ".htm", ".xhtml"},
+		maxBytes:   func(l Limits) int { return l.MarkupFile },
+		sniff: func(data []byte) bool {
+			head := bytes.ToLower(bytes.TrimSpace(trimUTF8Mark(data[:min(len(data), 512)])))
+			return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
+		},
+		charset: metaCharset,
+		parse:   parseHTML,
+	}
+}
+
+// metaCharset finds the charset that the head declares in its first kilobyte.
+func metaCharset(data []byte) string {
+	pattern := regexp.MustCompile(`(?i)<meta[^>]{1,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]{1,40})`)
+	if found := pattern.FindSubmatch(data[:min(len(data), 1024)]); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
+
+// parseHTML walks the tree. The parser refuses more than 512 open elements; such a page is read from
+// its tokens, without lists and tables.
+func parseHTML(ctx context.Context, s source, b *builder) error {
+	root, err := html.Parse(strings.NewReader(s.text))
+	if err != nil {
+		b.warn("elements are nested too deeply: read without structure of lists and tables")
+		return flatHTML(ctx, s, b)
+	}
+	w := &htmlWalker{ctx: ctx, b: b}
+	w.children(root)
+	w.flush()
+	if b.title == "" {
+		b.title = w.firstHeading
+	}
+	return w.err
+}
+
+// htmlWalker turns a tree into parts. Inline text gathers until a block element begins or ends.
+type htmlWalker struct {
+	ctx          context.Context
+	b            *builder
+	inline       strings.Builder
+	firstHeading string
+	err          error
+}
+
+func (w *htmlWalker) children(n *html.Node) {
+	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {
+		w.node(c)
+	}
+}
+
+func (w *htmlWalker) node(n *html.Node) {
+	if n.Type == html.TextNode {
+		inlineText(&w.inline, n.Data)
+		return
+	}
+	if n.Type != html.ElementNode {
+		w.children(n)
+		return
+	}
+	switch name := n.Data; {
+	case dropped(name):
+	case name == "title":
+		if w.b.title == "" {
+			w.b.title = collapse(textOf(n))
+		}
+	case headingLevel(name) > 0:
+		w.heading(n)
+	case name == "ul" || name == "ol":
+		w.part(part{kind: KindList, text: listText(n)})
+	case name == "table" && !layoutTable(n):
+		w.table(n)
+	case name == "pre":
+		w.part(part{kind: KindCode, text: rawText(n), lang: codeLanguage(n)})
+	case name == "br":
+		w.inline.WriteByte('\n')
+	case name == "img":
+		inlineText(&w.inline, " "+attribute(n, "alt")+" ")
+	case blockElement(name):
+		w.flush()
+		w.children(n)
+		w.flush()
+	default:
+		w.children(n)
+	}
+}
+
+func (w *htmlWalker) heading(n *html.Node) {
+	text := collapse(textOf(n))
+	if w.firstHeading == "" {
+		w.firstHeading = text
+	}
+	w.part(part{kind: KindHeading, level: headingLevel(n.Data), text: text})
+}
+
+func (w *htmlWalker) table(n *html.Node) {
+	w.part(part{kind: KindParagraph, text: captionOf(n)})
+	text, header, err := tableText(n, w.b.limits)
+	if w.err == nil {
+		w.err = err
+	}
+	w.part(part{kind: KindTable, text: text, header: header})
+}
+
+func (w *htmlWalker) part(p part) {
+	w.flush()
+	if w.err == nil {
+		w.err = w.b.add(p)
+	}
+}
+
+func (w *htmlWalker) flush() {
+	if w.err == nil {
+		w.err = w.ctx.Err()
+	}
+	text := inlineLines(w.inline.String())
+	w.inline.Reset()
+	if text != "" && w.err == nil {
+		w.err = w.b.add(part{kind: KindParagraph, text: text})
+	}
+}
+
+// inlineText appends text with its line ends as spaces: only <br> breaks a line.
+func inlineText(out *strings.Builder, text string) {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c == '\n' || c == '\r' || c == '\t' {
+			out.WriteByte(' ')
+		} else {
+			out.WriteByte(c)
+		}
+	}
+}
+
+func inlineLines(text string) string {
+	lines := strings.Split(text, "\n")
+	kept := lines[:0]
+	for _, l := range lines {
+		if l = collapse(l); l != "" {
+			kept = append(kept, l)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// textOf is the inline text of a subtree; block elements and breaks become spaces.
+func textOf(n *html.Node) string {
+	var out strings.Builder
+	gatherText(&out, n, func(*html.Node) bool { return false })
+	return out.String()
+}
+
+func gatherText(out *strings.Builder, n *html.Node, skip func(*html.Node) bool) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type == html.TextNode:
+			inlineText(out, c.Data)
+		case c.Type != html.ElementNode, dropped(c.Data), skip(c):
+		default:
+			apart := blockElement(c.Data) || c.Data == "br" || c.Data == "td" || c.Data == "th"
+			if apart {
+				out.WriteByte(' ')
+			}
+			if c.Data == "img" {
+				inlineText(out, attribute(c, "alt"))
+			}
+			gatherText(out, c, skip)
+			if apart {
+				out.WriteByte(' ')
+			}
+		}
+	}
+}
+
+// rawText keeps line ends and spaces, for preformatted text.
+func rawText(n *html.Node) string {
+	var out strings.Builder
+	var walk func(*html.Node)
+	walk = func(n *html.Node) {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			switch {
+			case c.Type == html.TextNode:
+				out.WriteString(c.Data)
+			case c.Type == html.ElementNode && c.Data == "br":
+				out.WriteByte('\n')
+			case c.Type == html.ElementNode && !dropped(c.Data):
+				walk(c)
+			}
+		}
+	}
+	walk(n)
+	return out.String()
+}
+
+// listText gives a line an item, nested items indented by two spaces a level.
+func listText(n *html.Node) string {
+	var out strings.Builder
+	listItems(&out, n, 0)
+	return out.String()
+}
+
+func listItems(out *strings.Builder, list *html.Node, depth int) {
+	nested := func(n *html.Node) bool { return n.Data == "ul" || n.Data == "ol" }
+	number := 0
+	for c := list.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type != html.ElementNode || dropped(c.Data):
+			continue
+		case nested(c):
+			listItems(out, c, depth+1)
+			continue
+		}
+		number++
+		var text strings.Builder
+		gatherText(&text, c, nested)
+		if line := collapse(text.String()); line != "" {
+			out.WriteString(strings.Repeat("  ", min(depth, 10)))
+			out.WriteString(marker(list.Data == "ol", number))
+			out.WriteString(line)
+			out.WriteByte('\n')
+		}
+		nestedLists(out, c, depth+1)
+	}
+}
+
+// nestedLists finds the lists inside an item, however deep they stand in other elements.
+func nestedLists(out *strings.Builder, n *html.Node, depth int) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type != html.ElementNode || dropped(c.Data):
+		case c.Data == "ul" || c.Data == "ol":
+			listItems(out, c, depth)
+		default:
+			nestedLists(out, c, depth)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+//go:build !linux
+
+package pdfworker
+
+import (
+	"os"
+	"os/exec"
+)
+
+// isolate leaves the child in our group: killing it alone is what every system can do.
+func isolate(*exec.Cmd) {}
+
+// limitSelf has nothing to set here; the parent's clocks and the runtime's own limits remain.
+func limitSelf(Limits) ([]string, error) {
+	return []string{"address space", "processor time", "process group"}, nil
+}
+
+// killed cannot tell here.
+func killed(*os.ProcessState, Limits) string { return "" }
