@@ -113,8 +113,9 @@ func (a *Analyzer) scratch() *scratch {
 	return a.scratches.Get().(*scratch)
 }
 
-// maxPooledTokens keeps the memory of an exceptionally long text from staying in the pool.
-const maxPooledTokens = 1 << 16
+// maxPooledTokens keeps the memory of an exceptionally long text from staying in the pool, where clearing
+// it would slow down every short text after it.
+const maxPooledTokens = 1 << 13
 
 func (a *Analyzer) release(s *scratch) {
 	if cap(s.tokens) > maxPooledTokens {

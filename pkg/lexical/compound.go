@@ -14,13 +14,12 @@ type compound struct {
 	limit int // end of the run
 
 	open       bool
-	start, end int           // of the compound so far, in text
-	token      int           // index of the first word's token
-	words      int           // how many words it has
-	lastStart  int           // where the last word begins
-	lastToken  int           // index of the last word's token
-	last       *analysedWord // the last word
-	trimmed    bool          // the first word had underscores around it
+	start, end int  // of the compound so far, in text
+	token      int  // index of the first word's token
+	words      int  // how many words it has
+	lastStart  int  // where the last word begins
+	lastToken  int  // index of the last word's token
+	trimmed    bool // the first word had underscores around it
 }
 
 // word takes the next word, which lies at text[start:end].
@@ -31,11 +30,11 @@ func (c *compound) word(w *analysedWord, start, end int) {
 	token := len(c.s.tokens)
 	c.pass.word(w, start)
 	if !c.open {
-		*c = compound{pass: c.pass, limit: c.limit, open: true, start: start, token: token}
+		c.open, c.start, c.token, c.words = true, start, token, 0
 		c.trimmed = w.start > 0 || w.end < end-start
 	}
 	c.words++
-	c.end, c.last, c.lastStart, c.lastToken = end, w, start, token
+	c.end, c.lastStart, c.lastToken = end, start, token
 }
 
 // joins says whether a word at offset start carries on the compound. When the last word has a suffix of

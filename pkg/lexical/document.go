@@ -2,6 +2,7 @@ package lexical
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 )
 
@@ -47,11 +48,13 @@ func (l Lexeme) TF() int { return len(l.Positions) }
 // Document is what is indexed of one chunk.
 type Document struct {
 	Lexemes []Lexeme // in the order of their terms' bytes
-	// Length is the document length for BM25: the number of words and unigrams, stop words included,
-	// whatever the limits left out of Lexemes.
+	// Length is the document length for BM25: the number of words and unigrams, whatever the limits left out
+	// of Lexemes. Stop words count like any word: without them nDCG@10 is the same within noise on scifact
+	// (0.6845 instead of 0.6841) and nfcorpus (0.3170, 0.3165), and lower over nine English sets (mean
+	// 0.5853, 0.5863).
 	Length int
 	// Truncated says that a limit left out a term or an occurrence. The document can still be found by
-	// what is there.
+	// what is there. A term cut at MaxTermBytes does not count: queries cut it alike.
 	Truncated bool
 }
 
@@ -85,6 +88,7 @@ type builder struct {
 	index   map[string]int32 // term → place in entries
 	entries []builderEntry
 	places  []place
+	order   []ordered
 	length  int
 	bytes   int // upper bound of what is stored
 	cut     bool
@@ -106,7 +110,6 @@ type place struct {
 func (b *builder) begin() {
 	b.entries, b.places = b.entries[:0], b.places[:0]
 	b.length, b.bytes, b.cut = 0, 0, false
-	clear(b.index)
 }
 
 func (b *builder) forget() {
@@ -169,12 +172,11 @@ func (b *builder) document() Document {
 	}
 	d.Lexemes = make([]Lexeme, len(b.entries))
 	positions := make([]Position, len(b.places))
-	order := b.sorted()
-	for i, e := range order {
-		n := b.entries[e].count
-		d.Lexemes[i] = Lexeme{Term: b.entries[e].term, Positions: positions[:0:n]}
-		positions = positions[n:]
-		b.entries[e].lexeme = int32(i)
+	for i, o := range b.sorted() {
+		e := &b.entries[o.entry]
+		d.Lexemes[i] = Lexeme{Term: e.term, Positions: positions[:0:e.count]}
+		positions = positions[e.count:]
+		e.lexeme = int32(i)
 	}
 	for _, p := range b.places {
 		l := &d.Lexemes[b.entries[p.entry].lexeme]
@@ -183,14 +185,36 @@ func (b *builder) document() Document {
 	return d
 }
 
+// ordered is an entry to be sorted: the first eight bytes of its term decide most comparisons.
+type ordered struct {
+	prefix uint64
+	entry  int32
+}
+
 // sorted returns the entries' places in the order of their terms.
-func (b *builder) sorted() []int32 {
-	order := make([]int32, len(b.entries))
-	for i := range order {
-		order[i] = int32(i)
+func (b *builder) sorted() []ordered {
+	b.order = b.order[:0]
+	for i := range b.entries {
+		b.order = append(b.order, ordered{prefix: prefix(b.entries[i].term), entry: int32(i)})
 	}
-	slices.SortFunc(order, func(x, y int32) int {
-		return cmp.Compare(b.entries[x].term, b.entries[y].term)
+	slices.SortFunc(b.order, func(x, y ordered) int {
+		if x.prefix != y.prefix {
+			return cmp.Compare(x.prefix, y.prefix)
+		}
+		return cmp.Compare(b.entries[x.entry].term, b.entries[y.entry].term)
 	})
-	return order
+	return b.order
+}
+
+// prefix returns the first eight bytes of term as a number that sorts like them; a shorter term is filled up
+// with NUL, which no term holds.
+func prefix(term string) uint64 {
+	if len(term) >= 8 {
+		return binary.BigEndian.Uint64([]byte(term[:8]))
+	}
+	n := uint64(0)
+	for i := range len(term) {
+		n |= uint64(term[i]) << (56 - 8*i)
+	}
+	return n
 }

@@ -9,8 +9,9 @@ import (
 // maxMemoKey is the longest key in bytes that a memo keeps; longer ones are computed every time.
 const maxMemoKey = 64
 
-// memo is a bounded cache of a pure function of a string: one slot a hash value, the newest entry wins. It
-// is safe for concurrent use without locks, as entries are never changed.
+// memo is a bounded cache of a pure function of a string: two slots a hash value, the one used last in front.
+// It is safe for concurrent use without locks: entries are never changed, and a race between two callers
+// costs no more than computing a value again.
 type memo[V any] struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[memoEntry[V]]
@@ -33,12 +34,18 @@ func (m *memo[V]) get(key string, compute func(string) V) *V {
 		v := compute(strings.Clone(key))
 		return &v
 	}
-	slot := &m.slots[maphash.String(m.seed, key)&uint64(len(m.slots)-1)]
-	if e := slot.Load(); e != nil && e.key == key {
-		return &e.value
+	i := maphash.String(m.seed, key) & uint64(len(m.slots)-2)
+	front, back := &m.slots[i], &m.slots[i+1]
+	first := front.Load()
+	if first != nil && first.key == key {
+		return &first.value
 	}
-	key = strings.Clone(key)
-	e := &memoEntry[V]{key: key, value: compute(key)}
-	slot.Store(e)
+	e := back.Load()
+	if e == nil || e.key != key {
+		key = strings.Clone(key)
+		e = &memoEntry[V]{key: key, value: compute(key)}
+	}
+	front.Store(e)
+	back.Store(first)
 	return &e.value
 }

@@ -106,7 +106,8 @@ func (e *edit) find(out int) int {
 	return sort.Search(len(e.spans)-1, func(i int) bool { return e.spans[i+1].out > out })
 }
 
-// clean removes invalid UTF-8, NUL and invisible characters and makes apostrophes and hyphens ASCII.
+// clean removes invalid UTF-8, NUL and invisible characters and makes apostrophes, hyphens and full-width
+// forms ASCII.
 func (e *edit) clean(text string) string {
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -136,6 +137,8 @@ func cleaned(r rune, n int) (to byte, stays bool) {
 		return 0, false
 	case r == 0x2BC, r == 0x2018, r == 0x2019, r == 0x201B:
 		return '\'', false
+	case r >= 0xFF01 && r <= 0xFF5E: // NFKC would do the same, at ten times the price
+		return byte(r - 0xFF01 + '!'), false
 	case r >= 0x2010 && r <= 0x2013, r == 0x2212: // an em dash separates, so it stays what it is
 		return '-', false
 	}
