@@ -102,7 +102,7 @@ func gallop(sorted []int64, id int64) int {
 		step *= 2
 	}
 	low := step / 2
-	i, _ := slices.BinarySearch(sorted[low:min(step+1, len(sorted))], id)
+	i, _ := slices.BinarySearch(sorted[low:min(step, len(sorted))], id)
 	return low + i
 }
 
