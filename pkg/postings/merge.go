@@ -70,6 +70,7 @@ type source struct {
 func newMerger(parts []Part) (*merger, error) {
 	m := &merger{seg: &Segment{}, sources: make([]source, len(parts))}
 	seen := make(map[*Segment]bool, len(parts))
+	m.reserve(parts)
 	for i, p := range parts {
 		if err := p.Segment.checkShape(); err != nil {
 			return nil, err
@@ -85,6 +86,15 @@ func newMerger(parts []Part) (*merger, error) {
 		}
 	}
 	return m, nil
+}
+
+func (m *merger) reserve(parts []Part) {
+	docs := 0
+	for _, p := range parts {
+		docs += len(p.Segment.ChunkIDs)
+	}
+	m.seg.ChunkIDs = make([]int64, 0, min(docs, MaxSegmentDocs))
+	m.seg.Lens = make([]byte, 0, 2*min(docs, MaxSegmentDocs))
 }
 
 // adopt appends the live chunks of a source to the new segment.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/weir-project/weir/pkg/postings"
@@ -314,4 +315,41 @@ func TestScoringStopsWithItsContext(t *testing.T) {
 	if _, err := scorer.ScoreChunks(ctx, []int64{1, 2, 3}); !errors.Is(err, cause) {
 		t.Errorf("score chunks: got %v, want the cause", err)
 	}
+}
+
+func TestOneRankerServesManyQueriesAtOnce(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(8, 8))
+	s := newStore()
+	for range 5 {
+		s.insert(t, rng, 200, 30)
+	}
+	s.deleteSome(rng, 60)
+	var ranker postings.Ranker
+	var wg sync.WaitGroup
+	for range 4 {
+		q := randomQuery(rng, 30)
+		snap, want := s.snapshot(q.Terms), s.ranked(q, 20, nil)
+		wg.Go(func() {
+			for range 50 {
+				scorer, err := ranker.Prepare(context.Background(), snap, q)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := scorer.Top(context.Background(), 20, nil)
+				if err != nil || len(got) < len(want) {
+					t.Errorf("got %d hits, %v; want %d", len(got), err, len(want))
+					return
+				}
+				for i := range want {
+					if !near(got[i].Score, want[i].Score) {
+						t.Errorf("rank %d: got %v, want %v", i, got[i].Score, want[i].Score)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
