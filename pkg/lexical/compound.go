@@ -111,9 +111,6 @@ func (c *compound) insert(i, start, end int) {
 	copy(tokens[i+2:], tokens[i+1:])
 	tokens[i+1] = Token{Term: term, Position: first.Position, Kind: Whole, Start: start, End: end}
 	c.s.tokens = tokens
-	if c.lastToken > i {
-		c.lastToken++
-	}
 }
 
 // wholeTerm returns the term of a compound: in lower case without accents, its last word stemmed if that is

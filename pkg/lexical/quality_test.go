@@ -31,6 +31,7 @@ func evalDir(t *testing.T) string {
 // TestRankingQuality ranks real collections with a plain BM25 in memory. It guards the analyzer alone: the
 // ranking through SQL has a gate of its own.
 func TestRankingQuality(t *testing.T) {
+	t.Parallel()
 	dir := evalDir(t)
 	if testing.Short() {
 		t.Skip("ranks real collections, left out with -short")
@@ -46,6 +47,7 @@ func TestRankingQuality(t *testing.T) {
 		{"drcd-zhtw", 400, 0.94},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			c := loadCollection(t, filepath.Join(dir, tc.name), tc.queries)
 			got := c.ndcg(t, lex1(t))
 			t.Logf("%s: nDCG@10 %.4f over %d queries", tc.name, got, len(c.queries))
@@ -59,6 +61,7 @@ func TestRankingQuality(t *testing.T) {
 // TestSimplifiedQueriesFindTraditionalText ranks traditional passages for queries whose characters were
 // simplified beforehand: the figure must be that of the same script.
 func TestSimplifiedQueriesFindTraditionalText(t *testing.T) {
+	t.Parallel()
 	dir := evalDir(t)
 	if testing.Short() {
 		t.Skip("ranks a real collection, left out with -short")

@@ -21,12 +21,17 @@ type wordPart struct {
 	stop       bool
 }
 
+// maxWordBytes is how much of a word is looked at: enough for a term of MaxTermBytes whatever case folding
+// and accents take away.
+const maxWordBytes = 4 * MaxTermBytes
+
 // analyseWord makes terms of one word in NFKC.
 func (a *Analyzer) analyseWord(word string) analysedWord {
 	trimmed := strings.TrimLeft(word, "_")
 	w := analysedWord{start: len(word) - len(trimmed)}
 	trimmed = strings.TrimRight(trimmed, "_")
 	w.end = w.start + len(trimmed)
+	trimmed = cut(trimmed, maxWordBytes)
 	if !strings.ContainsFunc(trimmed, isWordRune) {
 		return w
 	}
@@ -57,14 +62,16 @@ func (a *Analyzer) term(lower string) (string, bool) {
 	return clampTerm(stem(base)), false
 }
 
-// clampTerm cuts term at MaxTermBytes, on a rune boundary.
-func clampTerm(term string) string {
-	if len(term) <= MaxTermBytes {
-		return term
+// clampTerm cuts term at MaxTermBytes.
+func clampTerm(term string) string { return cut(term, MaxTermBytes) }
+
+// cut returns the first limit bytes of s at the most, on a rune boundary.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
 	}
-	end := MaxTermBytes
-	for !utf8.RuneStart(term[end]) {
-		end--
+	for !utf8.RuneStart(s[limit]) {
+		limit--
 	}
-	return term[:end]
+	return s[:limit]
 }
