@@ -135,3 +135,14 @@ func TestLongTermsAreCutAlikeForDocumentsAndQueries(t *testing.T) {
 		t.Errorf("got a term of %d bytes, want it cut at %d", got, MaxTermBytes)
 	}
 }
+
+func TestBuilderKeepsOnePositionOnce(t *testing.T) {
+	t.Parallel()
+	b := newScratch().build
+	for _, pos := range []int{1, 1, 2} {
+		b.add(Token{Term: "same", Position: pos, Kind: Part}, 0, WeightD)
+	}
+	if got, want := places(lexeme(t, b.document(), "same")), "[{1 D} {2 D}]"; got != want {
+		t.Errorf("got positions %s, want %s", got, want)
+	}
+}
