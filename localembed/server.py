@@ -804,15 +804,18 @@ class Server(ThreadingHTTPServer):
         if not isinstance(error, (ConnectionError, TimeoutError)):
             print(f"localembed: connection failed: {error!r}", file=sys.stderr, flush=True)
 
-    def run(self, scheduler: Scheduler) -> None:
-        """Serves until stop(), then lets what is in flight finish within the grace time."""
+    def listen(self, scheduler: Scheduler) -> None:
+        """From here on connections are accepted; run answers them."""
         self.scheduler = scheduler
         self.server_activate()
+
+    def run(self) -> None:
+        """Serves until stop(), then lets what is in flight finish within the grace time."""
         self.serve_forever(poll_interval=0.2)
         self.server_close()
         with self.changed:
             self.changed.wait_for(lambda: not self.in_flight, GRACE_SECONDS)
-        scheduler.stop()
+        self.scheduler.stop()
         with self.changed:                               # those that stop() failed still write their 503
             self.changed.wait_for(lambda: not self.in_flight, 1)
 
@@ -872,10 +875,10 @@ def serve(a: argparse.Namespace) -> None:
     model = Embedder(a.weights or find_weights(), a.cache, a.threads)
     model.run(model.tokenize("hello"))                   # the first run allocates
     sys.setswitchinterval(0.001)
-    scheduler = Scheduler(model)
+    server.listen(Scheduler(model))
     host = f"[{a.host}]" if ":" in a.host else a.host
     print(f"{MODEL} on http://{host}:{server.server_port}, ready in {time.monotonic() - began:.1f} s", flush=True)
-    server.run(scheduler)
+    server.run()
 
 
 def main(argv: Optional[list] = None) -> int:

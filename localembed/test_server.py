@@ -62,10 +62,10 @@ class Running:
         self.server = server.Server("127.0.0.1", 0)
         self.port = self.server.server_port
         self.scheduler = server.Scheduler(model, limit=limit)
-        thread = threading.Thread(target=self.server.run, args=(self.scheduler,))
+        self.server.listen(self.scheduler)
+        thread = threading.Thread(target=self.server.run)
         thread.start()
         test.addCleanup(lambda: (self.server.stop(), thread.join(DEADLINE)))
-        until(self.up, "server listens")
 
     def up(self):
         with socket.socket() as s:

@@ -55,7 +55,7 @@ testdb_dir() { echo "$STATE/testdb-$(printf '%s' "$ROOT" | cksum | cut -d' ' -f1
 use_test_clusters() {
 	unset DATABASE_URL NATS_URL EMBEDDING_BASE_URL # never a user's own servers
 	WEIR_MODEL_CACHE=$(setting cache)
-	export WEIR_MODEL_CACHE WEIR_HOME="$STATE"
+	export WEIR_MODEL_CACHE WEIR_HOME="$STATE" WEIR_SETUP="$SETUP_JSON"
 	if [ -z "${TEST_DATABASE_URL:-}" ]; then
 		local lines owner=--for-run
 		unset TEST_DATABASE_URL_16
