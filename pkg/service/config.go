@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -67,31 +69,69 @@ func parse(fs *flag.FlagSet, args []string, getenv func(string) string, file *st
 	if fs.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
-	set := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if name, value := fromEnv("config", getenv); *file == "" && value != "" {
+		if err := fs.Set("config", value); err != nil {
+			return fmt.Errorf("environment variable %s: %w", name, err)
+		}
+	}
+	return Fill(fs, given, getenv, *file, false)
+}
+
+// Fill gives the flags that were not given a value from the environment and then from a file (empty: none). Load does it for a
+// command line; Fill is for flags that somebody else has parsed. lenient passes over lines of the file that are of no flag here,
+// for a file that several programs share.
+func Fill(fs *flag.FlagSet, given map[string]bool, getenv func(string) string, file string, lenient bool) error {
+	set := maps.Clone(given)
+	if set == nil {
+		set = map[string]bool{}
+	}
 	var problems []error
 	fs.VisitAll(func(f *flag.Flag) {
-		if set[f.Name] || f.Name == "print-config" {
+		name, value := fromEnv(f.Name, getenv)
+		if set[f.Name] || value == "" || f.Name == "print-config" || f.Name == "config" {
 			return
 		}
-		if name, value := fromEnv(f.Name, getenv); value != "" {
-			if err := fs.Set(f.Name, value); err != nil {
-				problems = append(problems, fmt.Errorf("environment variable %s: %w", name, err))
-			}
+		set[f.Name] = true
+		if err := fs.Set(f.Name, value); err != nil {
+			problems = append(problems, fmt.Errorf("environment variable %s: %w", name, err))
 		}
 	})
-	if len(problems) > 0 {
+	if len(problems) > 0 || file == "" {
 		return errors.Join(problems...)
 	}
-	if *file == "" {
-		return nil
+	return fillFromFile(fs, set, file, lenient)
+}
+
+func fillFromFile(fs *flag.FlagSet, set map[string]bool, file string, lenient bool) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("settings file: %w", err)
 	}
+	defer f.Close()
 	parser := ff.PlainParser
-	if strings.EqualFold(filepath.Ext(*file), ".json") {
+	if strings.EqualFold(filepath.Ext(file), ".json") {
 		parser = ff.JSONParser
 	}
-	// The flags given above count as set already, so the file only fills the rest.
-	return ff.Parse(fs, nil, ff.WithConfigFile(*file), ff.WithConfigFileParser(parser))
+	err = parser(f, func(name, value string) error {
+		switch {
+		case set[name]:
+			return nil
+		case fs.Lookup(name) == nil && lenient:
+			return nil
+		case fs.Lookup(name) == nil || name == "config" || name == "print-config":
+			return fmt.Errorf("%q is not a setting", name)
+		}
+		if err := fs.Set(name, value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("settings file %s: %w", file, err)
+	}
+	return nil
 }
 
 func fromEnv(flagName string, getenv func(string) string) (name, value string) {

@@ -18,6 +18,9 @@ const checkTimeout = 2 * time.Second
 // Health answers the questions "is it alive" and "is it ready". The zero value is alive and not ready.
 // It is safe for concurrent use.
 type Health struct {
+	// OnReady is called by every Ready; nil: nothing. Set it before the first use.
+	OnReady func()
+
 	mu     sync.Mutex
 	ready  bool
 	checks []namedCheck
@@ -36,7 +39,12 @@ func (h *Health) Check(name string, check func(context.Context) error) {
 }
 
 // Ready says that the start is over. NotReady takes it back, at the beginning of the stop.
-func (h *Health) Ready() { h.set(true) }
+func (h *Health) Ready() {
+	h.set(true)
+	if h.OnReady != nil {
+		h.OnReady()
+	}
+}
 
 // NotReady says that no new work should come here.
 func (h *Health) NotReady() { h.set(false) }
@@ -89,8 +97,8 @@ func (h *Health) Handler(metrics http.Handler) http.Handler {
 	return mux
 }
 
-// serveHTTP serves handler on addr until stop is called, which waits for the end.
-func serveHTTP(addr string, handler http.Handler, logger *slog.Logger) (stop func(), err error) {
+// ServeHTTP serves handler on addr until stop is called, which waits for the end.
+func ServeHTTP(addr string, handler http.Handler, logger *slog.Logger) (stop func(), err error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on http-addr %s: %w", addr, err)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -32,6 +33,8 @@ type Process struct {
 	Logger    *slog.Logger
 	Telemetry *Telemetry
 	Health    *Health
+	// NATSOptions are added to those of every connection, for instance to reach a server in this process.
+	NATSOptions []nats.Option
 
 	closers []func() error
 }
@@ -56,7 +59,7 @@ func (p *Process) Postgres(ctx context.Context) (*pgxpool.Pool, error) {
 func (p *Process) NATS(ctx context.Context, opts ...nats.Option) (*nats.Conn, error) {
 	nc, err := OpenNATS(ctx, NATSConfig{
 		URL: p.Config.NATSURL, Creds: p.Config.NATSCreds, Name: "weir-" + p.Name,
-		Wait: p.Config.ConnectWait, Options: opts,
+		Wait: p.Config.ConnectWait, Options: append(slices.Clip(p.NATSOptions), opts...),
 	}, p.Logger)
 	if err != nil {
 		return nil, err
@@ -71,14 +74,21 @@ func (p *Process) NATS(ctx context.Context, opts ...nats.Option) (*nats.Conn, er
 	return nc, nil
 }
 
-func (p *Process) close() error {
+// Close closes the connections, the last opened first. Main does it by itself.
+func (p *Process) Close() error {
 	var problems []error
 	for i := len(p.closers) - 1; i >= 0; i-- {
 		problems = append(problems, p.closers[i]())
 	}
+	p.closers = nil
+	return errors.Join(problems...)
+}
+
+func (p *Process) end() error {
+	err := p.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
 	defer cancel()
-	return errors.Join(append(problems, p.Telemetry.Shutdown(ctx))...)
+	return errors.Join(err, p.Telemetry.Shutdown(ctx))
 }
 
 // Main reads the settings of the service name from the command line and the environment, calls work
@@ -136,8 +146,8 @@ func (p *Process) run(ctx context.Context, work func(context.Context) error) err
 	stopHTTP := func() {}
 	if p.Config.HTTPAddr != "" {
 		var err error
-		if stopHTTP, err = serveHTTP(p.Config.HTTPAddr, p.Health.Handler(p.Telemetry.Metrics()), p.Logger); err != nil {
-			return errors.Join(err, p.close())
+		if stopHTTP, err = ServeHTTP(p.Config.HTTPAddr, p.Health.Handler(p.Telemetry.Metrics()), p.Logger); err != nil {
+			return errors.Join(err, p.end())
 		}
 	}
 	err := Run(ctx, p.Logger, p.Config.Grace, func(ctx context.Context) error {
@@ -149,7 +159,7 @@ func (p *Process) run(ctx context.Context, work func(context.Context) error) err
 	if errors.Is(err, ErrGrace) {
 		return err // work still uses the connections: the end of the process closes them
 	}
-	return errors.Join(err, p.close())
+	return errors.Join(err, p.end())
 }
 
 // jitter is a random duration in [0, most).

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -175,12 +176,8 @@ func (c *Cluster) create(ctx context.Context) error {
 		return err
 	}
 	c.cfg.Logger.Info("creating postgres cluster", "dir", c.data(), "version", major, "user", c.owner.name)
-	args := append([]string{
-		"-D", fresh, "-U", User, "--pwfile", pwfile,
-		"--auth-host=scram-sha-256", "--auth-local=scram-sha-256", "-E", "UTF8",
-	}, localeArgs(major)...)
-	if out, err := c.owner.run(ctx, work, filepath.Join(c.cfg.Bin, "initdb"), args...); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
+	if err := c.initdb(ctx, work, fresh, pwfile, major); err != nil {
+		return err
 	}
 	if err := os.Rename(fresh, c.data()); err != nil {
 		return fmt.Errorf("put cluster in place: %w", err)
@@ -188,13 +185,33 @@ func (c *Cluster) create(ctx context.Context) error {
 	return nil
 }
 
-// localeArgs gives byte order and, where the version has a provider of its own for it, Unicode
-// character classes, whatever locales the machine has.
-func localeArgs(major int) []string {
-	if major >= 17 {
-		return []string{"--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C.UTF-8"}
+func (c *Cluster) initdb(ctx context.Context, work, fresh, pwfile string, major int) error {
+	var err error
+	for _, locale := range locales(major) {
+		args := append([]string{
+			"-D", fresh, "-U", User, "--pwfile", pwfile,
+			"--auth-host=scram-sha-256", "--auth-local=scram-sha-256", "-E", "UTF8",
+		}, locale...)
+		var out string
+		if out, err = c.owner.run(ctx, work, filepath.Join(c.cfg.Bin, "initdb"), args...); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("initdb: %w: %s", err, out)
+		if !strings.Contains(out, "locale") {
+			return err
+		}
 	}
-	return []string{"--locale=C"}
+	return err
+}
+
+// locales are the ways to get byte order and, where the version has a provider of its own for it,
+// Unicode character classes; the last works on machines without C.UTF-8.
+func locales(major int) [][]string {
+	if major < 17 {
+		return [][]string{{"--locale=C"}}
+	}
+	builtin := []string{"--locale-provider=builtin", "--builtin-locale=C.UTF-8"}
+	return [][]string{append(builtin[:2:2], "--locale=C.UTF-8"), append(builtin[:2:2], "--locale=C")}
 }
 
 func (c *Cluster) start(ctx context.Context) error {
