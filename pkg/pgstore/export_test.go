@@ -1,0 +1,45 @@
+package pgstore
+
+import "github.com/weir-project/weir/pkg/postings"
+
+// Query gives tests the text of a fixed statement.
+func Query(name string) string { return query(name) }
+
+// SQL is a statement with its arguments.
+type SQL struct {
+	Text string
+	Args []any
+}
+
+// HybridSQL gives tests the hybrid statement of a plan.
+func HybridSQL(plan SearchPlan, ids []int64) (SQL, error) {
+	r := &searchRun{plan: plan, restricted: plan.Subspaces != nil || plan.Where != nil}
+	var hits []postings.Hit
+	for _, id := range ids {
+		hits = append(hits, postings.Hit{ChunkID: id})
+	}
+	st, err := r.hybridStatement(hits, tieMargin)
+	if err != nil {
+		return SQL{}, err
+	}
+	return SQL{st.text.String(), st.args}, nil
+}
+
+// AllowedSQL gives tests the statement that lists the chunks a plan may find.
+func AllowedSQL(plan SearchPlan) SQL {
+	r := &searchRun{plan: plan, restricted: plan.Subspaces != nil || plan.Where != nil}
+	st := r.allowedStatement()
+	return SQL{st.text.String(), st.args}
+}
+
+// ContentSQL and CutSQL give tests the statements over chunk ids.
+func ContentSQL(generation int64, ids []int64) SQL {
+	st := contentStatement(generation, ids)
+	return SQL{st.text.String(), st.args}
+}
+
+// CutSQL see ContentSQL.
+func CutSQL(generation int64, ids []int64, limit int) SQL {
+	st := cutStatement(generation, ids, limit)
+	return SQL{st.text.String(), st.args}
+}

@@ -1,0 +1,194 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pgvector/pgvector-go"
+
+	"github.com/weir-project/weir/pkg/postings"
+)
+
+// Predicate restricts a search. It returns a boolean SQL expression over d (documents) and c (chunks)
+// that is never null; arg binds a value and returns its placeholder. Values reach the database through
+// arg only.
+type Predicate func(arg func(value any) string) string
+
+// tieMargin is how many rows beyond the limit are read to see whether the last place is shared.
+const tieMargin = 8
+
+// statement is SQL text with its arguments.
+type statement struct {
+	text strings.Builder
+	args []any
+}
+
+func (s *statement) arg(v any) string {
+	s.args = append(s.args, v)
+	return "$" + strconv.Itoa(len(s.args))
+}
+
+func (s *statement) add(parts ...string) {
+	for _, p := range parts {
+		s.text.WriteString(p)
+	}
+}
+
+// metric is how a space compares vectors.
+type metric struct {
+	operator   string
+	similarity func(distance float64) float64 // larger is nearer
+}
+
+// metrics by the name a space gives.
+func metrics(name string) (metric, bool) {
+	switch name {
+	case "cosine":
+		return metric{"<=>", func(d float64) float64 { return 1 - d }}, true
+	case "l2":
+		return metric{"<->", func(d float64) float64 { return -(d * d) }}, true
+	case "ip":
+		return metric{"<#>", func(d float64) float64 { return -d }}, true
+	}
+	return metric{}, false
+}
+
+// visible is the condition of a chunk to be found at all. chunks holds live versions only, so the scan
+// needs no join for that; every row that leaves a statement is checked against its document once more.
+func (r *searchRun) visible(s *statement) string {
+	cond := "c.active"
+	if r.plan.Subspaces != nil {
+		cond += " AND d.kb_id = " + s.arg(r.plan.KB.ID) + " AND d.subspace = ANY(" + s.arg(r.plan.Subspaces) + "::text[])"
+	}
+	if r.plan.Where != nil {
+		cond += " AND (" + r.plan.Where(s.arg) + ")"
+	}
+	return cond
+}
+
+const joinDocuments = " JOIN documents d ON d.key = c.document_key AND d.live_version = c.version"
+
+// allowedStatement lists the chunks that may be found, or without a restriction those that may not.
+func (r *searchRun) allowedStatement() *statement {
+	s := &statement{}
+	name := partition(r.plan.KB.Generation.ID)
+	if !r.restricted {
+		s.add("SELECT chunk_id FROM ", name, " WHERE NOT active")
+		return s
+	}
+	s.add("SELECT c.chunk_id FROM ", name, " c", joinDocuments, " WHERE ", r.visible(s))
+	return s
+}
+
+// hybridStatement gives, in one statement, the dense leg (listed: true) and identity and similarity of
+// the full-text candidates (listed: false). Without one of the legs its half is left out.
+func (r *searchRun) hybridStatement(hits []postings.Hit, extra int) (*statement, error) {
+	s := &statement{}
+	name := partition(r.plan.KB.Generation.ID)
+	distance := "NULL::float8"
+	if r.plan.Dense != nil {
+		space := r.plan.KB.Generation.Space
+		if space == nil {
+			return nil, fmt.Errorf("generation %d has no vectors", r.plan.KB.Generation.ID)
+		}
+		m, ok := metrics(space.Metric)
+		if !ok {
+			return nil, fmt.Errorf("generation %d has metric %q", r.plan.KB.Generation.ID, space.Metric)
+		}
+		vector := s.arg(pgvector.NewHalfVector(r.plan.Dense.Vector))
+		distance = fmt.Sprintf("c.embedding::halfvec(%d) %s %s", space.Dims, m.operator, vector)
+	}
+	visible := r.visible(s)
+	if r.plan.Dense != nil {
+		r.addDense(s, name, distance, visible, r.plan.Dense.Limit+extra)
+	}
+	if len(hits) > 0 {
+		if r.plan.Dense != nil {
+			s.add(" UNION ALL ")
+		}
+		ids := make([]int64, len(hits))
+		for i := range hits {
+			ids[i] = hits[i].ChunkID
+		}
+		s.add("SELECT c.chunk_id, ", distance, ", c.ordinal, d.subspace, d.doc_id, false FROM unnest(", s.arg(ids),
+			"::bigint[]) u(id) JOIN ", name, " c ON c.generation = ", s.arg(r.plan.KB.Generation.ID), " AND c.chunk_id = u.id",
+			joinDocuments, " WHERE ", visible)
+	}
+	return s, nil
+}
+
+func (r *searchRun) addDense(s *statement, name, distance, visible string, limit int) {
+	join := ""
+	if r.restricted {
+		join = joinDocuments
+	}
+	s.add("SELECT c.chunk_id, c.distance, c.ordinal, d.subspace, d.doc_id, true FROM (SELECT c.chunk_id, ", distance,
+		" AS distance, c.document_key, c.version, c.ordinal FROM ", name, " c", join,
+		" WHERE c.embedding IS NOT NULL AND ", visible, " ORDER BY 2 LIMIT ", s.arg(limit), ") c", joinDocuments)
+}
+
+// hybrid runs the statement after whatever the batch holds already.
+func (r *searchRun) hybrid(ctx context.Context, b *pgx.Batch, hits []postings.Hit, extra int) (near, listed []row, err error) {
+	if r.plan.Dense == nil && len(hits) == 0 {
+		return nil, nil, nil
+	}
+	st, err := r.hybridStatement(hits, extra)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error {
+		near, listed, err = r.collect(rows)
+		return err
+	})
+	if err := r.snap.run(ctx, b); err != nil {
+		return nil, nil, err
+	}
+	return near, listed, nil
+}
+
+// collect sorts the rows of the hybrid statement into the dense list, by distance, and the others.
+func (r *searchRun) collect(rows pgx.Rows) (near, listed []row, err error) {
+	var similarity func(float64) float64
+	if r.plan.Dense != nil {
+		m, _ := metrics(r.plan.KB.Generation.Space.Metric)
+		similarity = m.similarity
+	}
+	var c row
+	var distance *float64
+	var dense bool
+	_, err = pgx.ForEachRow(rows, []any{&c.ChunkID, &distance, &c.Ordinal, &c.Subspace, &c.DocID, &dense}, func() error {
+		c.HasSimilarity = distance != nil && !math.IsNaN(*distance) // a zero vector has no direction
+		c.Similarity, c.distance = 0, math.Inf(1)
+		if c.HasSimilarity {
+			c.Similarity, c.distance = similarity(*distance), *distance
+		}
+		switch {
+		case !dense:
+			listed = append(listed, c)
+		case c.HasSimilarity:
+			near = append(near, c)
+		}
+		return nil
+	})
+	return near, listed, err
+}
+
+// cutStatement picks, of chunks with one score, the first by identity.
+func cutStatement(generation int64, ids []int64, limit int) *statement {
+	s := &statement{}
+	s.add("SELECT c.chunk_id FROM unnest(", s.arg(ids), "::bigint[]) u(id) JOIN ", partition(generation), " c ON c.generation = ",
+		s.arg(generation), " AND c.chunk_id = u.id", joinDocuments, " ORDER BY d.subspace, d.doc_id, c.ordinal LIMIT ", s.arg(limit))
+	return s
+}
+
+func contentStatement(generation int64, ids []int64) *statement {
+	s := &statement{}
+	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, d.live_title, d.live_oss_key, d.live_metadata FROM unnest(",
+		s.arg(ids), "::bigint[]) u(id) JOIN ", partition(generation), " c ON c.generation = ", s.arg(generation), " AND c.chunk_id = u.id",
+		joinDocuments)
+	return s
+}
