@@ -14,6 +14,8 @@ const (
 const (
 	HeaderDeadline       = "deadline-ms"     // remaining budget in milliseconds
 	HeaderIdempotencyKey = "idempotency-key" // of submit and delete, at most 128 bytes
+	HeaderRequestID      = "request-id"      // of the caller, at most 128 bytes; replies repeat it
+	HeaderRetryAfter     = "Retry-After"     // of a reply OVERLOADED: seconds
 )
 
 // Headers of internal messages: lower case, one value each.
@@ -39,4 +41,7 @@ const (
 	HeaderDeadSeq     = "dlq-seq"
 	HeaderDeadTries   = "dlq-tries"
 	HeaderDeadSubject = "dlq-subject" // the subject the message was taken from
+	HeaderDeadMsgID   = "dlq-msg-id"  // the message's own Nats-Msg-Id, when it had one
+	// HeaderDeadTruncated is the size of a body that was cut to fit: such a letter cannot be replayed.
+	HeaderDeadTruncated = "dlq-truncated"
 )

@@ -109,6 +109,59 @@ type Chunking struct {
 	Overlap  *int   `json:"overlap,omitempty"`  // tokens repeated from the chunk before; absent: 40
 }
 
+// Chunking strategies.
+const (
+	ChunkTokens = "tokens" // pieces of Size tokens
+	ChunkWhole  = "whole"  // one chunk a document, as long as it fits
+)
+
+// Defaults and bounds of chunking, in tokens.
+const (
+	DefaultChunkSize    = 400
+	DefaultChunkOverlap = 40
+	MinChunkSize        = 32
+	MaxChunkSize        = 8192
+)
+
+// WithDefaults returns c with nothing left open.
+func (c Chunking) WithDefaults() Chunking {
+	if c.Strategy == "" {
+		c.Strategy = ChunkTokens
+	}
+	if c.Strategy != ChunkTokens {
+		return c
+	}
+	if c.Size == 0 {
+		c.Size = DefaultChunkSize
+	}
+	if c.Overlap == nil {
+		overlap := min(DefaultChunkOverlap, c.Size/10)
+		c.Overlap = &overlap
+	}
+	return c
+}
+
+// Validate checks a resolved configuration; path names it in errors.
+func (c Chunking) Validate(path string) error {
+	switch c.Strategy {
+	case ChunkWhole:
+		if c.Size != 0 || c.Overlap != nil {
+			return Invalid(path+".size", "strategy whole takes no size and no overlap")
+		}
+		return nil
+	case ChunkTokens:
+	default:
+		return Invalid(path+".strategy", fmt.Sprintf("%q is not tokens or whole", c.Strategy))
+	}
+	if c.Size < MinChunkSize || c.Size > MaxChunkSize {
+		return Invalid(path+".size", fmt.Sprintf("must be %d to %d tokens", MinChunkSize, MaxChunkSize))
+	}
+	if *c.Overlap < 0 || *c.Overlap > c.Size/2 {
+		return Invalid(path+".overlap", fmt.Sprintf("must be 0 to %d tokens, half of size", c.Size/2))
+	}
+	return nil
+}
+
 // Embedding is the vector space of a knowledge base. Zero fields take the server's default; a model
 // given alone takes what is known of that model.
 type Embedding struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -41,6 +42,9 @@ type Upload struct {
 	Object string `json:"object"`
 	Size   int64  `json:"size"` // bytes
 }
+
+// UploadTTL is how long an upload that nothing took up is kept.
+const UploadTTL = 24 * time.Hour
 
 // UploadBucket is the object-store bucket of a tenant's uploads.
 func UploadBucket(tenant string) string { return "weir-uploads-" + tenant }

@@ -87,9 +87,14 @@ const (
 	maxStreamMsg = 256 << 10
 )
 
+// The server reserves the sizes of all streams when it creates them, by default out of three quarters
+// of the free disk: together they must fit a modest machine. Full streams only slow publishers down.
 const (
-	dedupe   = time.Hour
-	maxBytes = 16 << 30
+	dedupe        = time.Hour
+	docsBytes     = 4 << 30
+	maxBytes      = 1 << 30
+	eventBytes    = 512 << 20
+	advisoryBytes = 64 << 20
 )
 
 // Streams is every stream Weir provisions.
@@ -103,7 +108,7 @@ func Streams() []Stream {
 	return []Stream{
 		{
 			Name: StreamDocs, Subjects: []string{"weir.docs.*.*.*"}, Retention: WorkQueue,
-			MaxBytes: maxBytes, Duplicates: 2 * time.Minute,
+			MaxBytes: docsBytes, Duplicates: 2 * time.Minute,
 			TransformSource:      "weir.docs.*.*.*",
 			TransformDestination: fmt.Sprintf("weir.docs.{{wildcard(1)}}.{{partition(%d,2,3)}}.{{wildcard(2)}}.{{wildcard(3)}}", Lanes),
 		},
@@ -111,9 +116,9 @@ func Streams() []Stream {
 		work(StreamEmbed, StageEmbed),
 		work(StreamIndex, StageIndex),
 		{Name: StreamDead, Subjects: []string{SubjectDead + ".>"}, Retention: WorkQueue, MaxBytes: maxBytes, Duplicates: dedupe},
-		{Name: StreamEvents, Subjects: []string{SubjectEvents + ".>"}, Retention: Limits, MaxAge: 7 * 24 * time.Hour, MaxBytes: 4 << 30, DropOld: true, Duplicates: dedupe},
+		{Name: StreamEvents, Subjects: []string{SubjectEvents + ".>"}, Retention: Limits, MaxAge: 7 * 24 * time.Hour, MaxBytes: eventBytes, DropOld: true, Duplicates: dedupe},
 		{
-			Name: StreamAdvisory, Retention: Limits, MaxAge: 7 * 24 * time.Hour, MaxBytes: 256 << 20, DropOld: true,
+			Name: StreamAdvisory, Retention: Limits, MaxAge: 7 * 24 * time.Hour, MaxBytes: advisoryBytes, DropOld: true,
 			Subjects: []string{
 				"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.WEIR_*.>",
 				"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.WEIR_*.>",

@@ -49,6 +49,15 @@ type Space struct {
 	PassagePrefix string `json:"passagePrefix"`
 }
 
+// PassageText is the exact string sent to the model for a chunk. context is the title and the heading
+// path, a line each; it may be empty.
+func (s Space) PassageText(context, text string) string {
+	if context == "" {
+		return s.PassagePrefix + text
+	}
+	return s.PassagePrefix + context + "\n" + text
+}
+
 // ParseWork asks for a stored version to be parsed, chunked and staged.
 type ParseWork struct {
 	Ref

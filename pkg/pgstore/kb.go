@@ -193,3 +193,12 @@ func (s *Store) CountDocuments(ctx context.Context, kb KB) (messages.DocumentCou
 	}
 	return c, nil
 }
+
+// Info describes the knowledge base for callers.
+func (k KB) Info() messages.KBInfo {
+	return messages.KBInfo{
+		KnowledgeBaseName: k.Name, ID: k.ID, Description: k.Description, Tags: k.Tags, IndexType: k.IndexType, Subspace: k.Subspaces,
+		Metadata: orEmpty(k.Schema), Embedding: k.Generation.Space, Chunking: k.Generation.Chunking, Analyzer: k.Generation.Analyzer,
+		Retrieval: k.Retrieval, Generation: k.Generation.ID, CreatedAt: k.CreatedAt.UTC(), UpdatedAt: k.UpdatedAt.UTC(),
+	}
+}

@@ -139,26 +139,32 @@ func reuseVectors(ctx context.Context, tx pgx.Tx, st Staging) (int, error) {
 	return int(tag.RowsAffected()), err
 }
 
-// PendingChunk is a staged chunk and whether its vector is staged too.
-type PendingChunk struct {
-	Ordinal          int
-	Hash             []byte
-	Context, Content string
-	HasVector        bool
-}
-
-// StagedOf returns the staged chunks of a version in order.
-func (s *Store) StagedOf(ctx context.Context, ref messages.Ref) ([]PendingChunk, error) {
+// EmbedWork returns the messages that ask for the vectors a staged version lacks; none when it lacks
+// nothing. They are the same each time, but for what has arrived.
+func (s *Store) EmbedWork(ctx context.Context, ref messages.Ref) ([]messages.EmbedWork, error) {
+	var space *messages.Space
+	if err := s.pool.QueryRow(ctx, query("generation_space"), ref.Generation).Scan(&space); err != nil {
+		return nil, fmt.Errorf("read space of generation %d: %w", ref.Generation, err)
+	}
+	if space == nil {
+		return nil, nil
+	}
 	rows, err := s.pool.Query(ctx, query("staged_missing"), ref.DocKey, ref.Version, ref.Generation)
 	if err != nil {
 		return nil, fmt.Errorf("read staged chunks of %s: %w", ref.DocID, err)
 	}
-	chunks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (PendingChunk, error) {
-		var c PendingChunk
-		return c, row.Scan(&c.Ordinal, &c.Hash, &c.Context, &c.Content, &c.HasVector)
+	have := map[int]bool{}
+	chunks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (messages.EmbedChunk, error) {
+		var c messages.EmbedChunk
+		var text, content string
+		var known bool
+		err := row.Scan(&c.Ordinal, &c.Hash, &text, &content, &known)
+		c.Text = space.PassageText(text, content)
+		have[c.Ordinal] = known
+		return c, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read staged chunks of %s: %w", ref.DocID, err)
 	}
-	return chunks, nil
+	return messages.PackEmbed(ref, *space, chunks, func(ordinal int) bool { return have[ordinal] }), nil
 }

@@ -38,7 +38,8 @@ type Store struct {
 // New returns a store over a pool whose connections know the vector types (see Configure).
 func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
 
-// Configure prepares a pool's configuration: the vector types are registered on every connection.
+// Configure prepares a pool's configuration: the vector types are registered on every connection, where
+// the database has them (CheckSchema says so when it has not).
 func Configure(cfg *pgxpool.Config) {
 	before := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -46,6 +47,10 @@ func Configure(cfg *pgxpool.Config) {
 			if err := before(ctx, conn); err != nil {
 				return err
 			}
+		}
+		var exists bool
+		if err := conn.QueryRow(ctx, query("vector_type")).Scan(&exists); err != nil || !exists {
+			return err
 		}
 		return pgxvec.RegisterTypes(ctx, conn)
 	}

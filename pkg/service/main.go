@@ -39,11 +39,12 @@ type Process struct {
 	closers []func() error
 }
 
-// Postgres opens a pool, whose reachability becomes a condition of readiness.
-func (p *Process) Postgres(ctx context.Context) (*pgxpool.Pool, error) {
+// Postgres opens a pool, whose reachability becomes a condition of readiness. configure is applied to
+// its settings last.
+func (p *Process) Postgres(ctx context.Context, configure ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	pool, err := OpenPostgres(ctx, PostgresConfig{
 		URL: p.Config.DatabaseURL, Name: "weir-" + p.Name,
-		MaxConns: p.Config.DatabaseConns, Wait: p.Config.ConnectWait,
+		MaxConns: p.Config.DatabaseConns, Wait: p.Config.ConnectWait, Configure: configure,
 	}, p.Logger)
 	if err != nil {
 		return nil, err

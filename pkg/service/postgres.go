@@ -23,6 +23,8 @@ type PostgresConfig struct {
 	MaxConns int
 	// Wait is how long to try before the first connection succeeds; 0: one try.
 	Wait time.Duration
+	// Configure is applied to the pool's settings last.
+	Configure []func(*pgxpool.Config)
 }
 
 // OpenPostgres returns a pool that has connected once. The caller closes it.
@@ -33,6 +35,9 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig, logger *slog.Logger) 
 	pc, err := poolConfig(cfg)
 	if err != nil {
 		return nil, err
+	}
+	for _, configure := range cfg.Configure {
+		configure(pc)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {

@@ -296,12 +296,17 @@ func (c *Cluster) connectWhenUp(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // URL is the address of Database with its password.
-func (c *Cluster) URL() string { return c.url(Database) }
+func (c *Cluster) URL() string { return URL(c.cfg.Password, c.port) }
 
-func (c *Cluster) url(database string) string {
+// URL is the address of Database in a cluster with that password and port.
+func URL(password string, port int) string { return address(password, port, Database) }
+
+func (c *Cluster) url(database string) string { return address(c.cfg.Password, c.port, database) }
+
+func address(password string, port int, database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(User, c.cfg.Password), Path: "/" + database,
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)), RawQuery: "sslmode=disable",
+		Scheme: "postgres", User: url.UserPassword(User, password), Path: "/" + database,
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), RawQuery: "sslmode=disable",
 	}
 	return u.String()
 }

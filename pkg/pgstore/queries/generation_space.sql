@@ -1,0 +1,1 @@
+SELECT space FROM generations WHERE id = $1

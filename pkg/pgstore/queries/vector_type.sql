@@ -1,0 +1,1 @@
+SELECT to_regtype('halfvec') IS NOT NULL

@@ -1,0 +1,235 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/embedding"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/services/indexer/internal/admin"
+	"github.com/weir-project/weir/services/indexer/internal/commit"
+	"github.com/weir-project/weir/services/indexer/internal/dead"
+	"github.com/weir-project/weir/services/indexer/internal/index"
+	"github.com/weir-project/weir/services/indexer/internal/reconcile"
+	"github.com/weir-project/weir/services/indexer/internal/upkeep"
+)
+
+// Deps is what the process owns and lends. JS and Store are required, the rest has defaults.
+type Deps struct {
+	// JS consumes work; its connection must stay open until Run has returned.
+	JS    jetstream.JetStream
+	Store *pgstore.Store
+	// Publish and Requests are connections of their own for results and for requests; nil uses the one
+	// of JS.
+	Publish, Requests *nats.Conn
+	Logger            *slog.Logger
+	Tracer            trace.TracerProvider
+	Meter             metric.MeterProvider
+	// AckWait overrides that of the stages, such as a shorter one in tests; 0 keeps it.
+	AckWait time.Duration
+	// Ready is called once, when work and requests are served.
+	Ready func()
+}
+
+func (d Deps) withDefaults() Deps {
+	if d.Publish == nil {
+		d.Publish = d.JS.Conn()
+	}
+	if d.Requests == nil {
+		d.Requests = d.JS.Conn()
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.Ready == nil {
+		d.Ready = func() {}
+	}
+	return d
+}
+
+// Service indexes. New makes one; Run is called once.
+type Service struct {
+	cfg        Config
+	deps       Deps
+	pub        *bus.Publisher
+	merger     *upkeep.Merger
+	keeper     *upkeep.Housekeeper
+	reconciler *reconcile.Reconciler
+	admin      *admin.Admin
+	runners    []*bus.Runner
+}
+
+// New checks the configuration and prepares the service; it starts nothing.
+func New(cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("indexer: %w", err)
+	}
+	if deps.JS == nil || deps.Store == nil {
+		return nil, errors.New("indexer: a JetStream handle and a store are required")
+	}
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	s := &Service{cfg: cfg, deps: deps}
+	var err error
+	if s.pub, err = bus.NewPublisher(deps.Publish, bus.PublisherConfig{Telemetry: s.telemetry()}); err != nil {
+		return nil, fmt.Errorf("indexer: %w", err)
+	}
+	s.merger = upkeep.NewMerger(deps.Store, deps.Logger)
+	s.keeper = upkeep.NewHousekeeper(deps.Store, deps.Logger, cfg.QueryGrace)
+	committer := commit.New(deps.Store, commit.Limits{Docs: cfg.GroupDocs, Chunks: cfg.GroupChunks, Wait: cfg.GroupWait}, s.merger.Touch)
+	indexing := index.New(deps.Store, committer)
+	letters := dead.New(deps.Store)
+	s.reconciler = reconcile.New(deps.Store, indexing, s.pub, deps.JS, deps.Logger, cfg.Grace)
+	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)))
+	err = errors.Join(
+		s.addRunner(messages.StageIndex, cfg.Workers, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
+			return indexing.Handle(ctx, d.Body)
+		}),
+		s.addRunner(messages.StageDead, deadWorkers, letters.Handle),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("indexer: %w", err)
+	}
+	return s, nil
+}
+
+const deadWorkers = 4
+
+func (s *Service) telemetry() bus.Telemetry {
+	return bus.Telemetry{Log: s.deps.Logger, Tracer: s.deps.Tracer, Meter: s.deps.Meter}
+}
+
+func (s *Service) addRunner(stage string, workers int, handle bus.Handler) error {
+	st := messages.StageNamed(stage)
+	if s.deps.AckWait > 0 {
+		st.AckWait = s.deps.AckWait
+	}
+	r, err := bus.NewRunner(s.deps.JS, s.pub, outages(handle), bus.SubscriberConfig{
+		Stage: st, Workers: workers, DrainTimeout: s.cfg.DrainTimeout, Telemetry: s.telemetry(),
+	})
+	s.runners = append(s.runners, r)
+	return err
+}
+
+// outages tells the bus which errors are the database's absence, and which work came too late.
+func outages(handle bus.Handler) bus.Handler {
+	return func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
+		msgs, err := handle(ctx, d)
+		switch {
+		case errors.Is(err, pgstore.ErrStale):
+			return nil, nil
+		case pgstore.Retryable(err):
+			return nil, bus.Pause(err, 0)
+		}
+		return msgs, err
+	}
+}
+
+// Run serves work and requests and does the upkeep until ctx is done, and drains. It returns nil on a
+// clean stop, and an error when the database or the streams are older than this program, or a stage ends
+// by itself.
+func (s *Service) Run(ctx context.Context) error {
+	if err := errors.Join(s.deps.Store.CheckSchema(ctx), bus.Check(ctx, s.deps.JS, messages.Streams(), messages.Stages())); err != nil {
+		return fmt.Errorf("indexer: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range s.runners {
+		g.Go(func() error { return r.Run(ctx) })
+	}
+	g.Go(func() error { return s.serve(ctx) })
+	g.Go(func() error { return s.reconcile(ctx) })
+	g.Go(func() error { return s.merger.Run(ctx, s.cfg.HousekeepingEvery) })
+	g.Go(func() error { return s.keeper.Run(ctx, s.cfg.HousekeepingEvery) })
+	return g.Wait()
+}
+
+func (s *Service) reconcile(ctx context.Context) error {
+	tick := time.NewTicker(s.cfg.ReconcileEvery)
+	defer tick.Stop()
+	for {
+		if err := s.reconciler.Pass(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.deps.Logger.Error("reconcile", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// serve answers requests until ctx is done.
+func (s *Service) serve(ctx context.Context) error {
+	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
+		Name: "weir-indexer", Version: messages.Version, Description: "changes knowledge bases, and looks after dead letters",
+	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Telemetry: s.telemetry()})
+	if err != nil {
+		return fmt.Errorf("indexer: %w", err)
+	}
+	for _, e := range s.endpoints() {
+		e.QueueGroup = "weir-indexer"
+		e.Handler = outage(e.Handler)
+		if err := svc.AddEndpoint(e); err != nil {
+			return fmt.Errorf("indexer: %w", err)
+		}
+	}
+	s.deps.Ready()
+	<-ctx.Done()
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	return svc.Stop(stop)
+}
+
+// endpoints is the table of requests.
+func (s *Service) endpoints() []bus.Endpoint {
+	tenant := func(op string, h func(context.Context, bus.Request) (any, error)) bus.Endpoint {
+		return bus.Endpoint{Name: op, Subject: messages.RPCSubject("*", messages.TenantScope, op), Handler: h}
+	}
+	kb := func(op string, h func(context.Context, bus.Request) (any, error)) bus.Endpoint {
+		return bus.Endpoint{Name: op, Subject: messages.RPCSubject("*", "*", op), Handler: h}
+	}
+	return []bus.Endpoint{
+		tenant(messages.OpKBCreate, s.admin.CreateKB),
+		kb(messages.OpKBUpdate, s.admin.UpdateKB),
+		kb(messages.OpKBDelete, s.admin.DeleteKB),
+		tenant(messages.OpDLQList, s.admin.ListDead),
+		tenant(messages.OpDLQGet, s.admin.GetDead),
+		tenant(messages.OpDLQReplay, s.admin.ReplayDead),
+		tenant(messages.OpDLQDiscard, s.admin.DiscardDead),
+	}
+}
+
+// outage makes the database's absence UNAVAILABLE.
+func outage(h func(context.Context, bus.Request) (any, error)) func(context.Context, bus.Request) (any, error) {
+	return func(ctx context.Context, r bus.Request) (any, error) {
+		data, err := h(ctx, r)
+		if pgstore.Retryable(err) {
+			return nil, bus.Pause(err, 0)
+		}
+		return data, err
+	}
+}
+
+// probe asks the embedder for one vector of a space.
+func (s *Service) probe(ctx context.Context, space messages.Space) error {
+	client := bus.Client{NC: s.deps.Requests, Telemetry: s.telemetry()}
+	var reply messages.EmbedReply
+	err := client.Call(ctx, messages.SubjectEmbed, nil, messages.EmbedRequest{Space: space, Texts: []string{"dimension probe"}}, &reply)
+	if err == nil {
+		return nil
+	}
+	if e, ok := messages.AsError(err); ok && e.Code == messages.CodeUnavailable {
+		return messages.Errorf(messages.CodeEmbeddingUnavailable, "the embedding server cannot be asked about model %s: %s", space.Model, e.Message)
+	}
+	return err
+}

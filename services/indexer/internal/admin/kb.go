@@ -1,0 +1,240 @@
+// Package admin answers the requests that change knowledge bases and dead letters.
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/embedding"
+	"github.com/weir-project/weir/pkg/lexical"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+)
+
+// ParserVersion names the parse layer of new generations.
+const ParserVersion = "p1"
+
+// Store is what the requests need of the database.
+type Store interface {
+	CreateKB(ctx context.Context, n pgstore.NewKB) (pgstore.KB, error)
+	UpdateKB(ctx context.Context, tenant, name string, u pgstore.KBUpdate) (pgstore.KB, error)
+	DeleteKB(ctx context.Context, tenant, name string) error
+	ListDeadLetters(ctx context.Context, tenant, kb, stage, state string, before int64, limit int) ([]messages.DeadLetter, error)
+	GetDeadLetter(ctx context.Context, tenant string, id int64) (messages.DeadLetterDetail, error)
+	MarkDeadLetter(ctx context.Context, tenant string, id int64, state string) error
+	ReopenVersion(ctx context.Context, tenant, kb, subspace, docID string, version int64) (messages.Ref, bool, error)
+}
+
+// Prober embeds one text to learn whether a space is served as declared. Its errors are for the caller.
+type Prober func(ctx context.Context, space messages.Space) error
+
+// Publisher stores messages.
+type Publisher interface {
+	PublishAck(ctx context.Context, msgs ...bus.Message) ([]bus.Ack, error)
+}
+
+// Admin answers the requests. Safe for concurrent use.
+type Admin struct {
+	store   Store
+	js      jetstream.JetStream
+	publish Publisher
+	probe   Prober
+	space   messages.Space // of knowledge bases that name no model
+}
+
+// New returns an Admin.
+func New(store Store, js jetstream.JetStream, publish Publisher, probe Prober, space messages.Space) *Admin {
+	return &Admin{store: store, js: js, publish: publish, probe: probe, space: space}
+}
+
+// uploadBucketBytes bounds what a tenant may have waiting in its upload bucket.
+const uploadBucketBytes = 4 << 30
+
+// CreateKB creates a knowledge base with everything resolved, after the embedding server has shown that
+// it serves the space.
+func (a *Admin) CreateKB(ctx context.Context, r bus.Request) (any, error) {
+	var in messages.CreateKB
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	if err := in.Validate(); err != nil {
+		return nil, err
+	}
+	n, err := a.resolve(r.Tenant, in)
+	if err != nil {
+		return nil, err
+	}
+	if n.Generation.Space != nil {
+		if err := a.probe(ctx, *n.Generation.Space); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.openUploads(ctx, r.Tenant); err != nil {
+		return nil, err
+	}
+	kb, err := a.store.CreateKB(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return kb.Info(), nil
+}
+
+// openUploads makes sure the tenant has a bucket for contents over the maximum payload.
+func (a *Admin) openUploads(ctx context.Context, tenant string) error {
+	_, err := a.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
+		Bucket: messages.UploadBucket(tenant), Description: "contents on their way to Weir", TTL: messages.UploadTTL, MaxBytes: uploadBucketBytes,
+	})
+	if err != nil {
+		return fmt.Errorf("open upload bucket of %s: %w", tenant, err)
+	}
+	return nil
+}
+
+func (a *Admin) resolve(tenant string, in messages.CreateKB) (pgstore.NewKB, error) {
+	n := pgstore.NewKB{
+		Tenant: tenant, Name: in.KnowledgeBaseName, IndexType: in.IndexType, Subspaces: in.Subspace, Schema: in.Metadata,
+		Description: in.Description, Tags: in.Tags, Retrieval: in.Retrieval,
+		Generation: pgstore.Generation{Parser: ParserVersion, Analyzer: in.Analyzer},
+	}
+	if n.IndexType == "" {
+		n.IndexType = messages.IndexTypeHybrid
+	}
+	if n.Generation.Analyzer == "" {
+		n.Generation.Analyzer = lexical.Default
+	}
+	if _, err := lexical.Lookup(n.Generation.Analyzer); err != nil {
+		return n, messages.Invalid("analyzer", err.Error())
+	}
+	if in.Chunking != nil {
+		n.Generation.Chunking = *in.Chunking
+	}
+	n.Generation.Chunking = n.Generation.Chunking.WithDefaults()
+	if err := n.Generation.Chunking.Validate("chunkingConfiguration"); err != nil {
+		return n, err
+	}
+	if n.IndexType == messages.IndexTypeBM25 {
+		return n, nil
+	}
+	space, err := a.resolveSpace(in.Embedding)
+	n.Generation.Space = &space
+	return n, err
+}
+
+// resolveSpace fills what the request leaves open: from the server's default, or from what is known of
+// the model it names.
+func (a *Admin) resolveSpace(e *messages.Embedding) (messages.Space, error) {
+	if e == nil {
+		return a.space, nil
+	}
+	space := a.space
+	if e.Model != "" && e.Model != space.Model {
+		if e.Dims == 0 {
+			return space, messages.Invalid("embeddingConfiguration.dims", "must be given with a model")
+		}
+		space = messages.Space(embedding.SpaceOf(e.Model, e.Dims))
+	}
+	if e.Dims != 0 {
+		space.Dims = e.Dims
+	}
+	if e.Metric != "" {
+		space.Metric = e.Metric
+	}
+	if e.Normalized != nil {
+		space.Normalized = *e.Normalized
+	}
+	if e.QueryPrefix != nil {
+		space.QueryPrefix = *e.QueryPrefix
+	}
+	if e.PassagePrefix != nil {
+		space.PassagePrefix = *e.PassagePrefix
+	}
+	if err := embedding.Space(space).Validate(); err != nil {
+		return space, messages.Invalid("embeddingConfiguration", err.Error())
+	}
+	return space, nil
+}
+
+// UpdateKB changes description, tags and default retrieval configuration, and adds metadata fields.
+func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
+	var in messages.UpdateKB
+	if err := decodeScoped(r, &in, &in.KnowledgeBaseName); err != nil {
+		return nil, err
+	}
+	u, err := update(in)
+	if err != nil {
+		return nil, err
+	}
+	kb, err := a.store.UpdateKB(ctx, r.Tenant, r.Scope, u)
+	if err != nil {
+		return nil, err
+	}
+	return kb.Info(), nil
+}
+
+var null = []byte("null")
+
+func update(in messages.UpdateKB) (pgstore.KBUpdate, error) {
+	u := pgstore.KBUpdate{AddFields: in.Metadata}
+	if in.Description == nil && in.Tags == nil && in.Metadata == nil && in.Retrieval == nil {
+		return u, messages.Invalid("body", "must give description, tags, metadata or retrievalConfiguration")
+	}
+	if in.Description != nil {
+		u.Description = new(string)
+		if !bytes.Equal(in.Description, null) && json.Unmarshal(in.Description, u.Description) != nil {
+			return u, messages.Invalid("description", "must be a string or null")
+		}
+	}
+	if in.Tags != nil {
+		u.Tags = map[string]string{}
+		if !bytes.Equal(in.Tags, null) && json.Unmarshal(in.Tags, &u.Tags) != nil {
+			return u, messages.Invalid("tags", "must be an object of strings or null")
+		}
+	}
+	if in.Retrieval != nil {
+		u.SetRetrieval = true
+		if !bytes.Equal(in.Retrieval, null) {
+			u.Retrieval = in.Retrieval
+		}
+	}
+	description := ""
+	if u.Description != nil {
+		description = *u.Description
+	}
+	return u, messages.ValidateDescription(description, u.Tags)
+}
+
+// DeleteKB hides a knowledge base at once; its data is removed in the background.
+func (a *Admin) DeleteKB(ctx context.Context, r bus.Request) (any, error) {
+	var in messages.KBRef
+	if err := decodeScoped(r, &in, &in.KnowledgeBaseName); err != nil {
+		return nil, err
+	}
+	if err := a.store.DeleteKB(ctx, r.Tenant, r.Scope); err != nil {
+		return nil, err
+	}
+	return messages.KBRef{KnowledgeBaseName: r.Scope}, nil
+}
+
+// decode reads a request's body strictly; an empty one is the empty object.
+func decode(r bus.Request, in any) error {
+	if len(r.Body) == 0 {
+		return nil
+	}
+	return messages.DecodeStrict(r.Body, in)
+}
+
+// decodeScoped is decode for requests of a knowledge base, whose subject is authoritative.
+func decodeScoped(r bus.Request, in any, name *string) error {
+	if err := decode(r, in); err != nil {
+		return err
+	}
+	if *name != "" && *name != r.Scope {
+		return messages.Invalid("knowledgeBaseName", fmt.Sprintf("is %q, but the subject says %q", *name, r.Scope))
+	}
+	return nil
+}

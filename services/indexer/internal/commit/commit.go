@@ -1,0 +1,184 @@
+// Package commit makes finished versions live, many in one transaction. Callers wait for the
+// transaction that holds theirs, so what follows (an event, an acknowledgement) is never ahead of it.
+package commit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-project/weir/pkg/pgstore"
+)
+
+// Store is what a commit needs of the database.
+type Store interface {
+	SwapVersions(ctx context.Context, generation int64, candidates []pgstore.Candidate) (pgstore.SwapResult, error)
+	ReadyOf(ctx context.Context, candidates []pgstore.Candidate) ([]pgstore.Ready, error)
+}
+
+// Limits of a group. The zero value is 256 documents, 2,000 chunks and 20 ms.
+type Limits struct {
+	Docs   int
+	Chunks int
+	Wait   time.Duration // from the first of a group
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Docs == 0 {
+		l.Docs = 256
+	}
+	if l.Chunks == 0 {
+		l.Chunks = 2000
+	}
+	if l.Wait == 0 {
+		l.Wait = 20 * time.Millisecond
+	}
+	return l
+}
+
+// Result is what became of one version.
+type Result struct {
+	Ready []pgstore.Ready // the submits it answers, when it is live now
+	Lost  bool            // its staged chunks are gone: parse again
+}
+
+// Committer groups versions by generation. Safe for concurrent use.
+type Committer struct {
+	store   Store
+	limits  Limits
+	swapped func(generation int64)
+
+	mu     sync.Mutex
+	groups map[int64]*group // by generation, the one being gathered
+	busy   map[int64]bool   // generations with a transaction under way
+}
+
+// New returns a committer; swapped is called after every transaction that made something live.
+func New(store Store, limits Limits, swapped func(generation int64)) *Committer {
+	return &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}}
+}
+
+type group struct {
+	candidates []pgstore.Candidate
+	waiters    []chan outcome
+	chunks     int
+	due        bool // full, or its time is over
+	timer      *time.Timer
+}
+
+type outcome struct {
+	result Result
+	err    error
+}
+
+// Commit makes a version live if it is complete, together with others of its generation, and waits for
+// that. chunks is about how many it has. An incomplete or stale version is no error.
+func (c *Committer) Commit(ctx context.Context, generation int64, candidate pgstore.Candidate, chunks int) (Result, error) {
+	wait := make(chan outcome, 1)
+	c.add(generation, candidate, chunks, wait)
+	select {
+	case o := <-wait:
+		return o.result, o.err
+	case <-ctx.Done():
+		return Result{}, fmt.Errorf("wait for commit: %w", context.Cause(ctx))
+	}
+}
+
+func (c *Committer) add(generation int64, candidate pgstore.Candidate, chunks int, wait chan outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.groups[generation]
+	if g == nil {
+		g = &group{}
+		g.timer = time.AfterFunc(c.limits.Wait, func() { c.expire(generation, g) })
+		c.groups[generation] = g
+	}
+	g.candidates = append(g.candidates, candidate)
+	g.waiters = append(g.waiters, wait)
+	g.chunks += chunks
+	if len(g.candidates) >= c.limits.Docs || g.chunks >= c.limits.Chunks {
+		g.due = true
+	}
+	c.start(generation)
+}
+
+func (c *Committer) expire(generation int64, g *group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.due = true
+	if c.groups[generation] == g {
+		c.start(generation)
+	}
+}
+
+// start runs the gathered group when it is due and no transaction of its generation is under way; one
+// that is lets the next group grow. c.mu is held.
+func (c *Committer) start(generation int64) {
+	g := c.groups[generation]
+	if g == nil || !g.due || c.busy[generation] {
+		return
+	}
+	g.timer.Stop()
+	delete(c.groups, generation)
+	c.busy[generation] = true
+	go func() {
+		c.run(generation, g)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.busy, generation)
+		c.start(generation)
+	}()
+}
+
+// commitTimeout bounds a transaction, whoever waits for it.
+const commitTimeout = 60 * time.Second
+
+func (c *Committer) run(generation int64, g *group) {
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	results, err := c.swap(ctx, generation, g.candidates)
+	if err != nil && len(g.candidates) > 1 && !pgstore.Retryable(err) {
+		c.oneByOne(ctx, generation, g)
+		return
+	}
+	for i, w := range g.waiters {
+		w <- outcome{results[g.candidates[i]], err}
+	}
+}
+
+// oneByOne keeps a version that fails from failing the others of its group.
+func (c *Committer) oneByOne(ctx context.Context, generation int64, g *group) {
+	for i, candidate := range g.candidates {
+		results, err := c.swap(ctx, generation, []pgstore.Candidate{candidate})
+		g.waiters[i] <- outcome{results[candidate], err}
+	}
+}
+
+func (c *Committer) swap(ctx context.Context, generation int64, candidates []pgstore.Candidate) (map[pgstore.Candidate]Result, error) {
+	res, err := c.store.SwapVersions(ctx, generation, candidates)
+	if err != nil {
+		return nil, err
+	}
+	if len(res.Swapped) > 0 && c.swapped != nil {
+		c.swapped(generation)
+	}
+	results := make(map[pgstore.Candidate]Result, len(candidates))
+	for _, lost := range res.Lost {
+		results[lost] = Result{Lost: true}
+	}
+	if len(res.Incomplete)+len(res.Lost) == len(candidates) {
+		return results, nil
+	}
+	// Versions that an earlier delivery made live are told of again: its event may not have gone out.
+	ready, err := c.store.ReadyOf(ctx, candidates)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range ready {
+		have := results[r.Candidate]
+		have.Ready = append(have.Ready, r)
+		results[r.Candidate] = have
+	}
+	return results, nil
+}

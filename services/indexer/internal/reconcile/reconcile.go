@@ -1,0 +1,199 @@
+// Package reconcile finds versions whose work was lost with its messages and publishes what is missing.
+// Postgres is the truth: wiping every stream costs time, never a document.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+)
+
+// Store is what reconciling needs of the database.
+type Store interface {
+	OpenVersions(ctx context.Context, after int64, age time.Duration, limit int) ([]pgstore.OpenVersion, error)
+	EmbedWork(ctx context.Context, ref messages.Ref) ([]messages.EmbedWork, error)
+	RaiseRun(ctx context.Context, ref messages.Ref) (int, error)
+}
+
+// Finisher makes a complete version live, or builds lost staged chunks anew.
+type Finisher interface {
+	Finish(ctx context.Context, ref messages.Ref, chunks int) ([]bus.Message, error)
+}
+
+// Publisher stores messages and tells where.
+type Publisher interface {
+	PublishAck(ctx context.Context, msgs ...bus.Message) ([]bus.Ack, error)
+}
+
+// Reconciler remembers how far each open version was when it looked last. Run it in one goroutine.
+type Reconciler struct {
+	store   Store
+	finish  Finisher
+	publish Publisher
+	js      jetstream.JetStream
+	log     *slog.Logger
+	grace   time.Duration
+	seen    map[key]sighting
+}
+
+type key struct{ doc, version int64 }
+
+// sighting is how far a version was, and since when.
+type sighting struct {
+	progress string
+	since    time.Time
+}
+
+// New returns a reconciler that takes a version for stuck when it made no progress for grace and no
+// message of its is left.
+func New(store Store, finish Finisher, publish Publisher, js jetstream.JetStream, log *slog.Logger, grace time.Duration) *Reconciler {
+	return &Reconciler{store: store, finish: finish, publish: publish, js: js, log: log, grace: grace, seen: map[key]sighting{}}
+}
+
+const pageSize = 500
+
+// Pass looks at every open version once. One that cannot be helped now does not keep the others from it;
+// the errors are joined.
+func (r *Reconciler) Pass(ctx context.Context, now time.Time) error {
+	var problems []error
+	open := map[key]sighting{}
+	for after := int64(0); ; {
+		page, err := r.store.OpenVersions(ctx, after, r.grace/2, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, v := range page {
+			if err := r.look(ctx, v, now, open); err != nil && !errors.Is(err, pgstore.ErrStale) {
+				problems = append(problems, fmt.Errorf("reconcile %s: %w", v.Ref.DocID, err))
+			}
+			after = v.Ref.DocKey
+		}
+		if len(page) < pageSize || ctx.Err() != nil {
+			r.seen = open
+			return errors.Join(problems...)
+		}
+	}
+}
+
+// look helps a version that stood still for the grace time, and starts its time anew.
+func (r *Reconciler) look(ctx context.Context, v pgstore.OpenVersion, now time.Time, open map[key]sighting) error {
+	k := key{v.Ref.DocKey, v.Ref.Version}
+	progress := fmt.Sprint(v.Status, v.Ref.Run, v.Staged, v.Vectors)
+	was, known := r.seen[k]
+	if !known || was.progress != progress {
+		was = sighting{progress, now}
+	}
+	open[k] = was
+	if now.Sub(was.since) < r.grace {
+		return nil
+	}
+	open[k] = sighting{progress, now}
+	return r.help(ctx, v)
+}
+
+func (r *Reconciler) help(ctx context.Context, v pgstore.OpenVersion) error {
+	if v.Complete() || v.Lost() {
+		r.log.Info("finishing a version whose message was lost", "kb", v.Ref.KB, "doc", v.Ref.DocID, "version", v.Ref.Version)
+		msgs, err := r.finish.Finish(ctx, v.Ref, v.Staged)
+		if err != nil {
+			return err
+		}
+		_, err = r.publish.PublishAck(ctx, msgs...)
+		return err
+	}
+	if v.Expected == nil {
+		return r.again(ctx, v.Ref, messages.StreamParse, func(ref messages.Ref) ([]bus.Message, error) {
+			msg, err := bus.Work(messages.StageParse, messages.TypeParse, ref, 0, messages.ParseWork{Ref: ref})
+			return []bus.Message{msg}, err
+		})
+	}
+	waiting, err := r.waiting(ctx, messages.StreamIndex, messages.WorkSubject(messages.StageIndex, v.Ref.Tenant, v.Ref.KB))
+	if err != nil || waiting {
+		return err // its vectors may be among those on their way
+	}
+	return r.again(ctx, v.Ref, messages.StreamEmbed, func(ref messages.Ref) ([]bus.Message, error) {
+		return r.embedWork(ctx, ref)
+	})
+}
+
+// again publishes work under its old ids. The stream tells whether it knows them: a new message was
+// missing and is there now; a known one that is still stored is backlog, and left alone; a known one
+// that is gone was lost on its way through a stage, and is published under new ids.
+func (r *Reconciler) again(ctx context.Context, ref messages.Ref, stream string, work func(messages.Ref) ([]bus.Message, error)) error {
+	msgs, err := work(ref)
+	if err != nil || len(msgs) == 0 {
+		return err
+	}
+	acks, err := r.publish.PublishAck(ctx, msgs...)
+	if err != nil {
+		return err
+	}
+	stored, err := r.anyStored(ctx, stream, acks)
+	if err != nil || stored {
+		return err
+	}
+	if ref.Run, err = r.store.RaiseRun(ctx, ref); err != nil {
+		return err
+	}
+	if msgs, err = work(ref); err != nil {
+		return err
+	}
+	r.log.Info("publishing lost work again", "kb", ref.KB, "doc", ref.DocID, "version", ref.Version, "stream", stream, "run", ref.Run, "messages", len(msgs))
+	_, err = r.publish.PublishAck(ctx, msgs...)
+	return err
+}
+
+func (r *Reconciler) anyStored(ctx context.Context, stream string, acks []bus.Ack) (bool, error) {
+	s, err := r.js.Stream(ctx, stream)
+	if err != nil {
+		return false, fmt.Errorf("look up stream %s: %w", stream, err)
+	}
+	for _, ack := range acks {
+		if !ack.Duplicate {
+			return true, nil
+		}
+		_, err := s.GetMsg(ctx, ack.Sequence)
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return false, fmt.Errorf("look up message %d of %s: %w", ack.Sequence, stream, err)
+		}
+	}
+	return false, nil
+}
+
+func (r *Reconciler) waiting(ctx context.Context, stream, subject string) (bool, error) {
+	s, err := r.js.Stream(ctx, stream)
+	if err != nil {
+		return false, fmt.Errorf("look up stream %s: %w", stream, err)
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return false, fmt.Errorf("count messages of %s: %w", subject, err)
+	}
+	return info.State.Subjects[subject] > 0, nil
+}
+
+// embedWork builds the messages for the chunks whose vectors are missing.
+func (r *Reconciler) embedWork(ctx context.Context, ref messages.Ref) ([]bus.Message, error) {
+	works, err := r.store.EmbedWork(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bus.Message, len(works))
+	for i, w := range works {
+		if out[i], err = bus.Work(messages.StageEmbed, messages.TypeEmbed, ref, w.Part, w); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
