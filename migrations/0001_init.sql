@@ -171,7 +171,8 @@ CREATE TABLE chunks (
     embedding    halfvec,
     PRIMARY KEY (generation, chunk_id)
 ) PARTITION BY LIST (generation);
-ALTER TABLE chunks ALTER COLUMN embedding SET STORAGE PLAIN;
+ALTER TABLE chunks ALTER COLUMN embedding SET STORAGE PLAIN, ALTER COLUMN hash SET STORAGE PLAIN,
+                   ALTER COLUMN heading_path SET STORAGE MAIN, ALTER COLUMN context SET STORAGE MAIN;
 CREATE UNIQUE INDEX chunks_document ON chunks (generation, document_key, version, ordinal);
 CREATE INDEX chunks_hash ON chunks (hash);
 CREATE INDEX chunks_inactive ON chunks (chunk_id) WHERE NOT active;

@@ -70,7 +70,12 @@ func (r *searchRun) visible(s *statement) string {
 	return cond
 }
 
-const joinDocuments = " JOIN documents d ON d.key = c.document_key AND d.live_version = c.version"
+// joinDocuments is for scans. joinByKey is for the few rows of a result: OFFSET 0 keeps it a probe of the
+// primary key for each, whatever the statistics say.
+const (
+	joinDocuments = " JOIN documents d ON d.key = c.document_key AND d.live_version = c.version"
+	joinByKey     = " CROSS JOIN LATERAL (SELECT * FROM documents x WHERE x.key = c.document_key AND x.live_version = c.version OFFSET 0) d"
+)
 
 // allowedStatement lists the chunks that may be found, or without a restriction those that may not.
 func (r *searchRun) allowedStatement() *statement {
@@ -116,7 +121,7 @@ func (r *searchRun) hybridStatement(hits []postings.Hit, extra int) (*statement,
 		}
 		s.add("SELECT c.chunk_id, ", distance, ", c.ordinal, d.subspace, d.doc_id, false FROM unnest(", s.arg(ids),
 			"::bigint[]) u(id) JOIN ", name, " c ON c.generation = ", s.arg(r.plan.KB.Generation.ID), " AND c.chunk_id = u.id",
-			joinDocuments, " WHERE ", visible)
+			joinByKey, " WHERE ", visible)
 	}
 	return s, nil
 }
@@ -128,7 +133,7 @@ func (r *searchRun) addDense(s *statement, name, distance, visible string, limit
 	}
 	s.add("SELECT c.chunk_id, c.distance, c.ordinal, d.subspace, d.doc_id, true FROM (SELECT c.chunk_id, ", distance,
 		" AS distance, c.document_key, c.version, c.ordinal FROM ", name, " c", join,
-		" WHERE c.embedding IS NOT NULL AND ", visible, " ORDER BY 2 LIMIT ", s.arg(limit), ") c", joinDocuments)
+		" WHERE c.embedding IS NOT NULL AND ", visible, " ORDER BY 2 LIMIT ", s.arg(limit), ") c", joinByKey)
 }
 
 // hybrid runs the statement after whatever the batch holds already.
@@ -181,7 +186,7 @@ func (r *searchRun) collect(rows pgx.Rows) (near, listed []row, err error) {
 func cutStatement(generation int64, ids []int64, limit int) *statement {
 	s := &statement{}
 	s.add("SELECT c.chunk_id FROM unnest(", s.arg(ids), "::bigint[]) u(id) JOIN ", partition(generation), " c ON c.generation = ",
-		s.arg(generation), " AND c.chunk_id = u.id", joinDocuments, " ORDER BY d.subspace, d.doc_id, c.ordinal LIMIT ", s.arg(limit))
+		s.arg(generation), " AND c.chunk_id = u.id", joinByKey, " ORDER BY d.subspace, d.doc_id, c.ordinal LIMIT ", s.arg(limit))
 	return s
 }
 
@@ -189,6 +194,6 @@ func contentStatement(generation int64, ids []int64) *statement {
 	s := &statement{}
 	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, d.live_title, d.live_oss_key, d.live_metadata FROM unnest(",
 		s.arg(ids), "::bigint[]) u(id) JOIN ", partition(generation), " c ON c.generation = ", s.arg(generation), " AND c.chunk_id = u.id",
-		joinDocuments)
+		joinByKey)
 	return s
 }

@@ -310,3 +310,24 @@ func TestSearchSeesThatTheKnowledgeBaseChanged(t *testing.T) {
 func partitionOf(kb pgstore.KB) string {
 	return pgx.Identifier{fmt.Sprintf("chunks_g%d", kb.Generation.ID)}.Sanitize()
 }
+
+func TestTheLargestVectorsFitARow(t *testing.T) {
+	l := newLab(t)
+	for _, n := range []int{3500, 4000} {
+		kb, err := l.store.CreateKB(t.Context(), pgstore.NewKB{
+			Tenant: "acme", Name: fmt.Sprintf("dims%d", n), IndexType: messages.IndexTypeHybrid,
+			Generation: pgstore.Generation{Parser: "p1", Analyzer: "lex1", Space: &messages.Space{Model: "wide", Dims: n, Metric: "ip"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.kb = kb
+		v := make([]float32, n)
+		v[n-1] = 1
+		l.put(sub, "doc", []string{"pump"}, [][]float32{v}, rand.New(rand.NewPCG(1, 1)))
+		res := l.search(pgstore.SearchPlan{Dense: &pgstore.DensePlan{Vector: v, Limit: 1}})
+		if len(res.Kept) != 1 || res.Kept[0].Similarity != 1 {
+			t.Errorf("%d dimensions: got %+v, want the chunk", n, res.Kept)
+		}
+	}
+}

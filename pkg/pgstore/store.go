@@ -52,6 +52,9 @@ func Configure(cfg *pgxpool.Config) {
 		if err := conn.QueryRow(ctx, query("vector_type")).Scan(&exists); err != nil || !exists {
 			return err
 		}
+		if _, err := conn.Exec(ctx, "SET jit = off"); err != nil {
+			return err
+		}
 		return pgxvec.RegisterTypes(ctx, conn)
 	}
 }
