@@ -56,7 +56,10 @@ func Load(program string, args []string, getenv func(string) string, out io.Writ
 		return fmt.Errorf("read settings: %w", err)
 	}
 	if *show {
-		return printSettings(fs, out)
+		if err := PrintSettings(fs, out); err != nil {
+			return err
+		}
+		return ErrPrinted
 	}
 	return validate(all)
 }
@@ -147,7 +150,8 @@ func fromEnv(flagName string, getenv func(string) string) (name, value string) {
 	return name, ""
 }
 
-func printSettings(fs *flag.FlagSet, out io.Writer) error {
+// PrintSettings writes the value of every flag, one "name value" a line, as a settings file has them.
+func PrintSettings(fs *flag.FlagSet, out io.Writer) error {
 	var err error
 	fs.VisitAll(func(f *flag.Flag) {
 		if err == nil && f.Name != "print-config" && f.Name != "config" {
@@ -157,7 +161,7 @@ func printSettings(fs *flag.FlagSet, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("print settings: %w", err)
 	}
-	return ErrPrinted
+	return nil
 }
 
 func validate(all []Settings) error {

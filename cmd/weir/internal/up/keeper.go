@@ -1,0 +1,193 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/weir-project/weir/pkg/service/statedir"
+)
+
+// policy says how what dies is started again.
+type policy struct {
+	// first and most bound the pause before a restart, which doubles each time.
+	first, most time.Duration
+	// stable is how long a part must have run for its earlier deaths to be forgotten.
+	stable time.Duration
+	// deaths is how many in a row are accepted.
+	deaths int
+	// ready is how long a part may take to be ready.
+	ready time.Duration
+}
+
+func defaultPolicy() policy {
+	return policy{first: 500 * time.Millisecond, most: 20 * time.Second, stable: time.Minute, deaths: 6, ready: 3 * time.Minute}
+}
+
+// work runs a part until ctx is done. It calls ready, with what is to be recorded, once it works.
+type work func(ctx context.Context, ready func(statedir.Part)) error
+
+// keeper keeps one part running.
+type keeper struct {
+	name   string
+	work   work
+	policy policy
+	logger *slog.Logger
+	record *record
+
+	cancel context.CancelFunc
+	ready  chan struct{} // closed at the first time it is ready
+	once   sync.Once
+	done   chan struct{}
+	err    error // why it was given up; valid once done is closed
+}
+
+func (k *keeper) start(ctx context.Context) {
+	ctx, k.cancel = context.WithCancel(ctx)
+	k.ready, k.done = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(k.done)
+		k.err = k.keep(ctx)
+	}()
+}
+
+// keep returns nil when ctx ended, else why the part was given up.
+func (k *keeper) keep(ctx context.Context) error {
+	deaths := 0
+	pause := k.policy.first
+	for {
+		k.record.part(k.name, func(p *statedir.Part) { p.State = statedir.StateStarting })
+		lived, err := k.live(ctx)
+		if ctx.Err() != nil {
+			k.stopped(err)
+			return nil
+		}
+		if err == nil {
+			err = errors.New("it ended by itself")
+		}
+		if lived > k.policy.stable {
+			deaths, pause = 0, k.policy.first
+		}
+		deaths++
+		if !k.wasReady() || deaths > k.policy.deaths {
+			k.record.part(k.name, func(p *statedir.Part) { p.State, p.Error, p.PID = statedir.StateFailed, err.Error(), 0 })
+			return fmt.Errorf("%s: %w", k.name, err)
+		}
+		k.logger.Error("part died and is started again", "part", k.name, "err", err, "pause", pause, "deaths", deaths)
+		k.record.part(k.name, func(p *statedir.Part) {
+			p.State, p.Error, p.PID = statedir.StateRestarting, err.Error(), 0
+			p.Restarts++
+		})
+		select {
+		case <-ctx.Done():
+			k.stopped(nil)
+			return nil
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, k.policy.most)
+	}
+}
+
+func (k *keeper) stopped(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		k.logger.Error("part did not stop cleanly", "part", k.name, "err", err)
+	}
+	k.record.part(k.name, func(p *statedir.Part) { p.State, p.PID = statedir.StateStopped, 0 })
+}
+
+// live runs the part once and returns how long it was ready. A panic is an error like any other.
+func (k *keeper) live(ctx context.Context) (lived time.Duration, err error) {
+	var since time.Time
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		if !since.IsZero() {
+			lived = time.Since(since)
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(k.policy.ready, func() {
+		cancel(fmt.Errorf("it was not ready after %s", k.policy.ready))
+	})
+	defer late.Stop()
+	err = k.work(ctx, func(part statedir.Part) {
+		late.Stop()
+		since = time.Now()
+		k.record.part(k.name, func(p *statedir.Part) {
+			p.State, p.PID, p.Port, p.Note = statedir.StateReady, part.PID, part.Port, part.Note
+		})
+		k.once.Do(func() { close(k.ready) })
+	})
+	if cause := context.Cause(ctx); cause != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = cause
+	}
+	return lived, err
+}
+
+func (k *keeper) wasReady() bool {
+	select {
+	case <-k.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// group is the parts of a run. They are stopped in the reverse of the order they were started in.
+type group struct {
+	logger *slog.Logger
+	record *record
+	policy policy
+
+	keepers []*keeper
+	fatal   chan error
+}
+
+func newGroup(logger *slog.Logger, rec *record, pol policy) *group {
+	return &group{logger: logger, record: rec, policy: pol, fatal: make(chan error, len(partNames()))}
+}
+
+// begin starts a part. It is stopped by stop only, not by the end of a context, so that the order holds.
+func (g *group) begin(name string, w work) *keeper {
+	k := &keeper{name: name, work: w, policy: g.policy, logger: g.logger, record: g.record}
+	g.keepers = append(g.keepers, k)
+	k.start(context.Background())
+	go func() {
+		<-k.done
+		if k.err != nil {
+			g.fatal <- k.err
+		}
+	}()
+	return k
+}
+
+// await waits until the parts are ready, and returns the error of the first part of the group that is
+// given up, or the cause of the end of ctx.
+func (g *group) await(ctx context.Context, parts ...*keeper) error {
+	for _, k := range parts {
+		select {
+		case <-k.ready:
+		case err := <-g.fatal:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// stop stops the parts one after the other, the last started first.
+func (g *group) stop() {
+	for i := len(g.keepers) - 1; i >= 0; i-- {
+		k := g.keepers[i]
+		k.cancel()
+		<-k.done
+	}
+	g.keepers = nil
+}

@@ -1,0 +1,77 @@
+package up
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/service"
+	"github.com/weir-project/weir/services/embedder"
+)
+
+// Names of the parts that are not services.
+const (
+	partNATS      = "nats"
+	partPostgres  = "postgres"
+	partEmbedding = "embedding"
+)
+
+// runner is a service after New: Run blocks until ctx is done, finishes what it holds and returns nil.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+// load fills the settings of a service from the environment and the settings file, as its own process
+// would, with the addresses of what runs here.
+type load func(settings ...service.Settings) error
+
+// serviceSpec is one service. needsDB and needsEmbedding say what the run must have for it. The service
+// calls p.Health.Ready once it works; p opens connections, which are closed when the service has ended.
+type serviceSpec struct {
+	name           string
+	needsDB        bool
+	needsEmbedding bool
+	new            func(ctx context.Context, p *service.Process, load load) (runner, error)
+}
+
+// services is the table of services, in the order they are started. One line here is all that a service
+// needs to be run by `weir up`, named in --only and shown by `weir status`.
+func services() []serviceSpec {
+	return []serviceSpec{
+		{name: "embedder", needsEmbedding: true, new: newEmbedder},
+	}
+}
+
+// infrastructure are the parts a service needs, in the order they are started.
+func infrastructure() []string { return []string{partNATS, partPostgres, partEmbedding} }
+
+func partNames() []string {
+	names := infrastructure()
+	for _, s := range services() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func newEmbedder(ctx context.Context, p *service.Process, load load) (runner, error) {
+	cfg := embedder.DefaultConfig()
+	if err := load(&cfg); err != nil {
+		return nil, err
+	}
+	work, err := p.NATS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := p.NATS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(work)
+	if err != nil {
+		return nil, err
+	}
+	return embedder.New(cfg, embedder.Deps{
+		JS: js, Requests: requests, Logger: p.Logger, Ready: p.Health.Ready,
+		Tracer: p.Telemetry.Tracers, Meter: p.Telemetry.Meters,
+	})
+}

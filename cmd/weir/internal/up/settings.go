@@ -1,0 +1,42 @@
+package up
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/weir-project/weir/pkg/service"
+)
+
+// load fills the settings of a service: what this run was told on its own command line or has made
+// itself goes first, then the environment and the file.
+func (r *runtime) load(settings ...service.Settings) error {
+	fs := flag.NewFlagSet("services", flag.ContinueOnError)
+	for _, s := range settings {
+		s.Flags(fs)
+	}
+	given := map[string]bool{}
+	for name, value := range map[string]string{
+		"nats-url":           r.natsURL,
+		"database-url":       r.databaseURL,
+		"embedding-base-url": r.embeddingURL,
+		"embedding-api-key":  r.opts.EmbeddingKey.Reveal(),
+		"embedding-model":    r.opts.EmbeddingModel,
+	} {
+		if value == "" || fs.Lookup(name) == nil {
+			continue
+		}
+		if err := fs.Set(name, value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		given[name] = true
+	}
+	if err := service.Fill(fs, given, r.opts.Getenv, r.opts.SettingsFile, true); err != nil {
+		return err
+	}
+	var problems []error
+	for _, s := range settings {
+		problems = append(problems, s.Validate())
+	}
+	return errors.Join(problems...)
+}
