@@ -37,12 +37,8 @@ func Event(e messages.Event, source string) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	doc := e.DocID
-	if doc == "" {
-		doc = messages.NoDocument
-	}
 	return Message{
-		Subject: messages.EventSubject(e.Tenant, e.KB, doc, e.Status),
+		Subject: messages.EventSubject(e.Tenant, e.KB, e.DocID, e.Status),
 		ID: fmt.Sprintf("%s/%d/%s/%s/%d/event/%s/%s", e.Tenant, e.KBID, e.Subspace, messages.DocToken(e.DocID), e.Version,
 			e.Status, messages.DocToken(source)),
 		Header: Header{messages.HeaderMsgType: messages.TypeEvent},

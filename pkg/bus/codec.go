@@ -1,0 +1,112 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// Bounds of a message's headers.
+const (
+	maxHeaders     = 64
+	maxHeaderBytes = 64 << 10
+)
+
+const serverPrefix = "Nats-"
+
+// decodeHeader turns wire headers into ours. Server headers are dropped, the message id is returned
+// apart. A key with several values, a malformed one or too many are a VALIDATION_ERROR.
+func decodeHeader(h nats.Header) (Header, string, error) {
+	if len(h) > maxHeaders {
+		return nil, "", messages.Invalid("headers", fmt.Sprintf("%d headers, at most %d", len(h), maxHeaders))
+	}
+	out, id, size := make(Header, len(h)), "", 0
+	for k, v := range h {
+		if k == messages.HeaderMsgID && len(v) == 1 {
+			id = v[0]
+		}
+		if strings.HasPrefix(k, serverPrefix) {
+			continue
+		}
+		if err := checkHeader(k, v); err != nil {
+			return nil, "", err
+		}
+		if size += len(k) + len(v[0]); size > maxHeaderBytes {
+			return nil, "", messages.Invalid("headers", fmt.Sprintf("over %d bytes", maxHeaderBytes))
+		}
+		out[k] = v[0]
+	}
+	return out, id, nil
+}
+
+func checkHeader(key string, values []string) error {
+	if !validKey(key) {
+		return messages.Invalid("headers", fmt.Sprintf("key %.64q is malformed", key))
+	}
+	if len(values) != 1 {
+		return messages.Invalid("headers", fmt.Sprintf("%.64s has %d values", key, len(values)))
+	}
+	if !validValue(values[0]) {
+		return messages.Invalid("headers", fmt.Sprintf("the value of %.64s is malformed", key))
+	}
+	return nil
+}
+
+// validKey allows the visible ASCII of a header name.
+func validKey(key string) bool {
+	if key == "" || len(key) > 128 {
+		return false
+	}
+	for i := range len(key) {
+		if c := key[i]; c <= ' ' || c >= 0x7f || c == ':' {
+			return false
+		}
+	}
+	return true
+}
+
+// validValue allows UTF-8 without control characters except tab.
+func validValue(v string) bool {
+	if !utf8.ValidString(v) {
+		return false
+	}
+	return !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// checkScope compares the headers that repeat the subject's tenant and knowledge base.
+func checkScope(h Header, tenant, kb string) error {
+	if v, ok := h[messages.HeaderTenant]; ok && v != tenant {
+		return messages.Invalid(messages.HeaderTenant, "differs from the subject")
+	}
+	if v, ok := h[messages.HeaderKB]; ok && v != kb {
+		return messages.Invalid(messages.HeaderKB, "differs from the subject")
+	}
+	return nil
+}
+
+// encode returns m as it goes on the wire.
+func encode(m Message) (*nats.Msg, error) {
+	if m.Subject == "" || strings.ContainsAny(m.Subject, " \t\r\n*>") {
+		return nil, fmt.Errorf("subject %q cannot be published to", m.Subject)
+	}
+	if m.ID == "" || !validValue(m.ID) {
+		return nil, errors.New("message without a usable id")
+	}
+	h := make(nats.Header, len(m.Header)+1)
+	for k, v := range m.Header {
+		if strings.HasPrefix(k, serverPrefix) {
+			continue
+		}
+		if !validKey(k) || !validValue(v) {
+			return nil, fmt.Errorf("header %.64q is malformed", k)
+		}
+		h[k] = []string{v}
+	}
+	h[messages.HeaderMsgID] = []string{m.ID}
+	return &nats.Msg{Subject: m.Subject, Header: h, Data: m.Body}, nil
+}

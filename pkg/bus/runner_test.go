@@ -1,0 +1,379 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+func TestEveryMessageOnceThoughWorkOutlastsTheAckWait(t *testing.T) {
+	e := newEnv(t, Settings{AckWait: time.Second})
+	e.publish("t", "kb", "m", 40)
+	seen := newTally()
+	e.run(SubscriberConfig{Workers: 3}, func(_ context.Context, d Delivery) ([]Message, error) {
+		if d.ID == "m-7" {
+			time.Sleep(2500 * time.Millisecond) // longer than the ack wait
+		} else {
+			time.Sleep(100 * time.Millisecond)
+		}
+		seen.add(d.ID)
+		return nil, nil
+	})
+	eventually(t, 20*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if seen.keys() != 40 || seen.total() != 40 {
+		t.Errorf("%d runs of %d messages, want 40 of 40", seen.total(), seen.keys())
+	}
+}
+
+func TestDeliveryTellsWhereTheMessageLay(t *testing.T) {
+	e := newEnv(t, Settings{})
+	body := Message{
+		Subject: messages.WorkSubject(messages.StageParse, "acme", "docs"), ID: "id-1", Body: []byte("x"),
+		Header: Header{"doc": "d", "Nats-TTL": "5s"},
+	}
+	acks, err := e.pub.PublishAck(ctxOf(t), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan Delivery, 1)
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		got <- d
+		return nil, nil
+	})
+	d := <-got
+	if d.Tenant != "acme" || d.KB != "docs" || d.ID != "id-1" || d.Delivered != 1 || string(d.Body) != "x" {
+		t.Errorf("delivery %+v", d)
+	}
+	if len(d.Header) != 1 || d.Header["doc"] != "d" {
+		t.Errorf("headers %v, want doc alone", d.Header)
+	}
+	if a := acks[0]; a.Stream != d.Stream || a.Sequence != d.Sequence || !a.Created.Equal(d.StreamCreated) || a.Created.IsZero() {
+		t.Errorf("ack %+v and delivery %+v name different messages", a, d)
+	}
+}
+
+func TestPermanentErrorIsDeadLetteredAtOnce(t *testing.T) {
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "bad", 5)
+	runs := newTally()
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		runs.add(d.ID)
+		return nil, messages.Invalid("text", "is empty\nreally")
+	})
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	letters := e.deadLetters()
+	if runs.total() != 5 || len(letters) != 5 {
+		t.Fatalf("%d runs, %d dead letters, want 5 and 5", runs.total(), len(letters))
+	}
+	m := letters[0]
+	want := map[string]string{
+		messages.HeaderDeadCode: "VALIDATION_ERROR", messages.HeaderDeadReason: "is empty really",
+		messages.HeaderDeadField: "text", messages.HeaderDeadStage: "parse",
+		messages.HeaderDeadStream: messages.StreamParse, messages.HeaderDeadTries: "1",
+	}
+	for k, v := range want {
+		if got := natsCarrier(m.Header).Get(k); got != v {
+			t.Errorf("%s is %q, want %q", k, got, v)
+		}
+	}
+	if m.Subject != "weir.dlq.parse.t.kb" || string(m.Data) != "bad" {
+		t.Errorf("dead letter %s %q", m.Subject, m.Data)
+	}
+}
+
+func TestRetryableErrorIsDeadLetteredAfterItsTries(t *testing.T) {
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 3)
+	runs := newTally()
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		if n := runs.add(d.ID); d.ID == "m-2" && n == 3 {
+			return nil, nil
+		}
+		return nil, errors.New("flaky")
+	})
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	letters := e.deadLetters()
+	if runs.total() != 9 || len(letters) != 2 {
+		t.Fatalf("%d runs, %d dead letters, want 9 and 2", runs.total(), len(letters))
+	}
+	if code := natsCarrier(letters[0].Header).Get(messages.HeaderDeadCode); code != string(messages.CodeDeliveriesExhausted) {
+		t.Errorf("code %s", code)
+	}
+}
+
+func TestNackIsNoHotLoop(t *testing.T) {
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 1)
+	st := parseStage()
+	st.MaxTries, st.BackoffMin, st.BackoffMax = 1000, 100*time.Millisecond, 200*time.Millisecond
+	var runs atomic.Int64
+	e.run(SubscriberConfig{Stage: st}, func(context.Context, Delivery) ([]Message, error) {
+		runs.Add(1)
+		return nil, errors.New("no")
+	})
+	eventually(t, 5*time.Second, "five runs", func() bool { return runs.Load() >= 5 })
+	started, before := time.Now(), runs.Load()
+	eventually(t, 5*time.Second, "five more runs", func() bool { return runs.Load() >= before+5 })
+	if took := time.Since(started); took < 350*time.Millisecond {
+		t.Errorf("five redeliveries in %v", took)
+	}
+}
+
+func TestPanicFailsThatMessageOnly(t *testing.T) {
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 10)
+	runs := newTally()
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		runs.add(d.ID)
+		if d.ID == "m-4" {
+			var p *Delivery
+			_ = p.Subject
+		}
+		return nil, nil
+	})
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	letters := e.deadLetters()
+	if runs.total() != 10 || len(letters) != 1 {
+		t.Fatalf("%d runs, %d dead letters, want 10 and 1", runs.total(), len(letters))
+	}
+	if code := natsCarrier(letters[0].Header).Get(messages.HeaderDeadCode); code != "INTERNAL" {
+		t.Errorf("code %s", code)
+	}
+}
+
+func TestOutputsAreStoredBeforeTheAck(t *testing.T) {
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 20)
+	var failed atomic.Bool
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		out := []Message{
+			{Subject: messages.WorkSubject(messages.StageEmbed, d.Tenant, d.KB), ID: d.ID + "/0", Body: []byte("a")},
+			{Subject: messages.WorkSubject(messages.StageEmbed, d.Tenant, d.KB), ID: d.ID + "/1", Body: []byte("b")},
+		}
+		if d.ID == "m-3" && !failed.Swap(true) {
+			out[1].Subject = "weir.work.nowhere *" // cannot be published: the first one is not lost, nor doubled
+		}
+		return out, nil
+	})
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if n := e.depth(messages.StreamEmbed); n != 40 {
+		t.Errorf("%d outputs, want 40", n)
+	}
+}
+
+func TestOutageBurnsNoDelivery(t *testing.T) {
+	e := newEnv(t, Settings{AckWait: time.Second})
+	e.publish("t", "kb", "m", 6)
+	var down atomic.Bool
+	down.Store(true)
+	var runs, worst atomic.Int64
+	e.run(SubscriberConfig{Workers: 2}, func(_ context.Context, d Delivery) ([]Message, error) {
+		runs.Add(1)
+		worst.Store(max(worst.Load(), int64(d.Delivered)))
+		if down.Load() {
+			return nil, Pause(errors.New("provider is down"), 100*time.Millisecond)
+		}
+		return nil, nil
+	})
+	eventually(t, 10*time.Second, "more runs than tries", func() bool { return runs.Load() > 20 })
+	if d := e.depth(messages.StreamParse); d != 6 {
+		t.Errorf("%d messages left during the outage, want 6", d)
+	}
+	down.Store(false)
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if worst.Load() != 1 || len(e.deadLetters()) != 0 {
+		t.Errorf("delivered up to %d times, %d dead letters", worst.Load(), len(e.deadLetters()))
+	}
+}
+
+func TestStopDuringAnOutageHandsBackAtOnce(t *testing.T) {
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 2)
+	var runs atomic.Int64
+	r := e.run(SubscriberConfig{}, func(context.Context, Delivery) ([]Message, error) {
+		runs.Add(1)
+		return nil, Pause(errors.New("down"), time.Minute)
+	})
+	eventually(t, 5*time.Second, "a run", func() bool { return runs.Load() > 0 })
+	started := time.Now()
+	if err := r.halt(t); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(started); took > 3*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	eventually(t, 3*time.Second, "all handed back", func() bool { return e.ackPending(parseStage()) >= 0 && e.depth(messages.StreamParse) == 2 })
+	again := make(chan Delivery, 2)
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		again <- d
+		return nil, nil
+	})
+	for range 2 {
+		select {
+		case <-again:
+		case <-time.After(5 * time.Second):
+			t.Fatal("a message is stranded")
+		}
+	}
+}
+
+func TestHandlerOutOfTimeIsTriedAgain(t *testing.T) {
+	e := newEnv(t, Settings{AckWait: time.Second})
+	e.publish("t", "kb", "m", 1)
+	st := parseStage()
+	st.Timeout = 300 * time.Millisecond
+	causes := make(chan error, 10)
+	var runs atomic.Int64
+	e.run(SubscriberConfig{Stage: st}, func(ctx context.Context, _ Delivery) ([]Message, error) {
+		if runs.Add(1) == 2 {
+			return nil, nil
+		}
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil, ctx.Err()
+	})
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if err := <-causes; !errors.Is(err, ErrHandlerTimeout) {
+		t.Errorf("cause %v", err)
+	}
+	if runs.Load() != 2 || len(e.deadLetters()) != 0 {
+		t.Errorf("%d runs, %d dead letters", runs.Load(), len(e.deadLetters()))
+	}
+}
+
+func TestHandlerThatIgnoresItsDeadlineLosesTheMessage(t *testing.T) {
+	e := newEnv(t, Settings{AckWait: time.Second})
+	e.publish("t", "kb", "m", 1)
+	st := parseStage()
+	st.Timeout = 200 * time.Millisecond
+	var runs atomic.Int64
+	hung := make(chan struct{})
+	defer close(hung)
+	e.run(SubscriberConfig{Stage: st, Workers: 2}, func(context.Context, Delivery) ([]Message, error) {
+		if runs.Add(1) == 1 {
+			<-hung
+		}
+		return nil, nil
+	})
+	eventually(t, 10*time.Second, "another worker did it", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if runs.Load() != 2 {
+		t.Errorf("%d runs", runs.Load())
+	}
+}
+
+func TestDeadLetterThatCannotBeStoredKeepsTheMessage(t *testing.T) {
+	e := newEnv(t, Settings{})
+	if err := e.js.DeleteStream(ctxOf(t), messages.StreamDead); err != nil {
+		t.Fatal(err)
+	}
+	e.publish("t", "kb", "m", 1)
+	e.pub = e.publisher(PublisherConfig{RetryFor: 200 * time.Millisecond})
+	var runs atomic.Int64
+	r := e.run(SubscriberConfig{}, func(context.Context, Delivery) ([]Message, error) {
+		runs.Add(1)
+		return nil, messages.Errorf(messages.CodeNoText, "nothing")
+	})
+	_ = r
+	eventually(t, 5*time.Second, "a run", func() bool { return runs.Load() > 0 })
+	if _, err := Provision(ctxOf(t), e.js, messages.Streams(), messages.Stages(), Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "dead letter", func() bool { return e.depth(messages.StreamDead) == 1 })
+	eventually(t, 5*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+}
+
+func TestDeadStageNeverDeadLetters(t *testing.T) {
+	e := newEnv(t, Settings{})
+	_, err := e.pub.PublishAck(ctxOf(t), Message{Subject: messages.DeadSubject("parse", "_", "_"), ID: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := messages.StageNamed(messages.StageDead)
+	st.BackoffMin, st.BackoffMax, st.MaxTries = 10*time.Millisecond, 20*time.Millisecond, 2
+	var runs atomic.Int64
+	e.run(SubscriberConfig{Stage: st}, func(context.Context, Delivery) ([]Message, error) {
+		if runs.Add(1) > 4 {
+			return nil, nil
+		}
+		return nil, messages.Errorf(messages.CodeInternal, "no")
+	})
+	eventually(t, 5*time.Second, "done in the end", func() bool { return e.depth(messages.StreamDead) == 0 })
+	if runs.Load() != 5 {
+		t.Errorf("%d runs", runs.Load())
+	}
+}
+
+func TestMessageThatNeverGetsAnAnswerIsGivenUp(t *testing.T) {
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 1)
+	st := parseStage()
+	c, err := e.js.Consumer(ctxOf(t), st.Stream, st.Durable(messages.Lane("t", "kb")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range st.MaxTries * DeliveryFactor { // as if each worker had died
+		m, err := c.Next(jetstream.FetchMaxWait(5 * time.Second))
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if err := m.Nak(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var runs atomic.Int64
+	e.run(SubscriberConfig{Stage: st}, func(context.Context, Delivery) ([]Message, error) {
+		runs.Add(1)
+		return nil, nil
+	})
+	eventually(t, 10*time.Second, "dead letter", func() bool { return e.depth(messages.StreamDead) == 1 })
+	if runs.Load() != 0 {
+		t.Error("the handler ran")
+	}
+}
+
+func TestBadHeadersBecomeDeadLetters(t *testing.T) {
+	e := newEnv(t, Settings{})
+	subject := messages.WorkSubject(messages.StageParse, "t", "kb")
+	bad := []nats.Header{
+		{"doc": {"a", "b"}},
+		{"tenant": {"other"}},
+		{"kb": {"other"}},
+		{"doc": {"\xff\xfe"}},
+	}
+	many := nats.Header{}
+	for i := range maxHeaders + 1 {
+		many[string(rune('a'+i%26))+string(rune('a'+i/26))] = []string{"v"}
+	}
+	for _, h := range append(bad, many) {
+		if _, err := e.js.PublishMsg(ctxOf(t), &nats.Msg{Subject: subject, Header: h, Data: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.publish("t", "kb", "good", 3)
+	runs := newTally()
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		runs.add(d.ID)
+		return nil, nil
+	})
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if runs.total() != 3 || e.depth(messages.StreamDead) != 5 {
+		t.Errorf("%d runs, %d dead letters, want 3 and 5", runs.total(), e.depth(messages.StreamDead))
+	}
+	// The dead-letter stage must be able to read them all.
+	dead := newTally()
+	e.run(SubscriberConfig{Stage: messages.StageNamed(messages.StageDead)}, func(_ context.Context, d Delivery) ([]Message, error) {
+		dead.add(d.ID)
+		return nil, nil
+	})
+	eventually(t, 10*time.Second, "dead letters are read", func() bool { return e.depth(messages.StreamDead) == 0 })
+	if dead.keys() != 5 {
+		t.Errorf("%d dead letters reached their stage", dead.keys())
+	}
+}
