@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,20 +15,21 @@ import (
 const MaxJSONDepth = 64
 
 // DecodeStrict decodes one JSON value into v and refuses, by name and path, every key v does not
-// have: keys match to the letter, a key given twice is an error, so is anything after the value.
-// Fields of type json.RawMessage, any or map hold what they are given, unchecked. v must be a
-// pointer. Errors are VALIDATION_ERROR.
+// have: keys match to the letter, a key given twice is an error, so is anything after the value. Text
+// that is not valid UTF-8 or holds half of a surrogate pair is refused, never repaired. Fields of type
+// json.RawMessage, any or map hold what they are given, their keys unchecked. v must be a pointer.
+// Errors are VALIDATION_ERROR. Time and memory are linear in data.
 func DecodeStrict(data []byte, v any) error {
-	if err := checkDepth(data); err != nil {
+	if err := scanJSON("body", data); err != nil {
 		return err
 	}
-	if err := checkKeys(data, reflect.TypeOf(v), ""); err != nil {
+	if err := newWalker(data, false).check(v); err != nil {
 		return err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := dec.Decode(v); err != nil {
-		return decodeError(err)
+		return misfit(data, v, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Invalid("body", "has more than one JSON value")
@@ -35,16 +37,36 @@ func DecodeStrict(data []byte, v any) error {
 	return nil
 }
 
-func decodeError(err error) error {
-	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) {
-		return Invalid(orBody(typed.Field), fmt.Sprintf("must be %s, got %s", jsonName(typed.Type), typed.Value))
+// misfit names the field that err, of decoding data into v, is about: encoding/json tells neither the
+// index in an array nor, for some types, any name.
+func misfit(data []byte, v any, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		if named := newWalker(data, true).check(v); named != nil {
+			return named
+		}
 	}
-	var known *Error
-	if errors.As(err, &known) {
+	return decodeError("body", err)
+}
+
+// decodeError is the error of a value at path.
+func decodeError(path string, err error) error {
+	var (
+		typed   *json.UnmarshalTypeError
+		known   *Error
+		corrupt base64.CorruptInputError
+	)
+	switch {
+	case errors.As(err, &typed):
+		return Invalid(path, fmt.Sprintf("must be %s, got %s", jsonName(typed.Type), typed.Value))
+	case errors.As(err, &known):
 		return known
+	case errors.As(err, &corrupt):
+		return Invalid(path, "is not base64")
+	case errors.Is(err, io.EOF):
+		return Invalid(path, "is empty")
 	}
-	return Invalid("body", "is not valid JSON: "+err.Error())
+	return Invalid(path, "is not valid JSON: "+err.Error())
 }
 
 func orBody(path string) string {
@@ -73,79 +95,115 @@ func jsonName(t reflect.Type) string {
 	}
 }
 
-// checkDepth refuses deep nesting before anything recursive looks at the value.
-func checkDepth(data []byte) error {
-	depth, inString, escaped := 0, false, false
-	for _, c := range data {
-		switch {
-		case escaped:
-			escaped = false
-		case inString:
-			inString, escaped = c != '"', c == '\\'
-		case c == '"':
-			inString = true
-		case c == '{' || c == '[':
-			if depth++; depth > MaxJSONDepth {
-				return Invalid("body", fmt.Sprintf("is nested deeper than %d levels", MaxJSONDepth))
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return nil
+// walker reads a JSON text beside the type it is meant for.
+type walker struct {
+	dec    *json.Decoder
+	values bool // also try every single value, which takes longer
+	fields map[reflect.Type]map[string]reflect.Type
 }
 
-var rawMessage = reflect.TypeFor[json.RawMessage]()
+// errShape ends a walk at a value that is not of its type's shape: the typed decoding says so better.
+var errShape = errors.New("not the shape of the type")
 
-// checkKeys walks data beside t and reports the first key t lacks.
-func checkKeys(data []byte, t reflect.Type, path string) error {
+func newWalker(data []byte, values bool) *walker {
+	return &walker{dec: json.NewDecoder(bytes.NewReader(data)), values: values, fields: map[reflect.Type]map[string]reflect.Type{}}
+}
+
+// check reports the first key that v has not, and with values the first value that does not fit.
+func (w *walker) check(v any) error {
+	err := w.value(reflect.TypeOf(v), "")
+	if err == nil || errors.Is(err, errShape) {
+		return nil
+	}
+	return decodeError("body", err)
+}
+
+var (
+	rawMessage  = reflect.TypeFor[json.RawMessage]()
+	number      = reflect.TypeFor[json.Number]()
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+)
+
+func (w *walker) value(t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
-	case t == rawMessage || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
-		return nil
+	case t == rawMessage || reflect.PointerTo(t).Implements(unmarshaler):
+		return w.single(t, path)
 	case t.Kind() == reflect.Struct:
-		return checkObject(data, t, path)
-	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
-		return checkArray(data, t.Elem(), path)
+		return w.object(t, path)
+	case t.Kind() == reflect.Slice && (w.values || composite(t.Elem())):
+		if t.Elem().Kind() != reflect.Uint8 {
+			return w.array(t, path)
+		}
 	}
-	return nil
+	return w.single(t, path)
 }
 
-func checkArray(data []byte, elem reflect.Type, path string) error {
-	for elem.Kind() == reflect.Pointer {
-		elem = elem.Elem()
+// composite reports that values of t have keys to check somewhere inside.
+func composite(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
 	}
-	if elem.Kind() != reflect.Struct && elem.Kind() != reflect.Slice {
-		return nil
+	return t.Kind() == reflect.Struct
+}
+
+// open reads the start of an object or array. ok is false for null.
+func (w *walker) open(delim json.Delim, t reflect.Type, path string) (ok bool, err error) {
+	tok, err := w.dec.Token()
+	switch {
+	case err != nil:
+		return false, err
+	case tok == nil:
+		return false, nil
+	case tok == delim:
+		return true, nil
+	case w.values:
+		return false, Invalid(orBody(path), fmt.Sprintf("must be %s, got %s", jsonName(t), tokenName(tok)))
 	}
-	var items []json.RawMessage
-	if json.Unmarshal(data, &items) != nil {
-		return nil // the typed decoding says what is wrong
+	return false, errShape
+}
+
+func tokenName(tok json.Token) string {
+	switch tok {
+	case json.Delim('{'):
+		return "object"
+	case json.Delim('['):
+		return "array"
 	}
-	for i, item := range items {
-		if err := checkKeys(item, elem, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+	switch tok.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "bool"
+	default:
+		return "number"
+	}
+}
+
+func (w *walker) array(t reflect.Type, path string) error {
+	ok, err := w.open('[', t, path)
+	for i := 0; ok && err == nil; i++ {
+		if !w.dec.More() {
+			_, err = w.dec.Token()
 			return err
 		}
+		err = w.value(t.Elem(), fmt.Sprintf("%s[%d]", path, i))
 	}
-	return nil
+	return err
 }
 
-func checkObject(data []byte, t reflect.Type, path string) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil // the typed decoding says what is wrong
+func (w *walker) object(t reflect.Type, path string) error {
+	ok, err := w.open('{', t, path)
+	if !ok || err != nil {
+		return err
 	}
-	fields, seen := fieldTypes(t), map[string]bool{}
-	for dec.More() {
-		tok, err := dec.Token()
+	fields, seen := w.fieldsOf(t), map[string]bool{}
+	for w.dec.More() {
+		key, err := w.key()
 		if err != nil {
-			return decodeError(err)
-		}
-		key, ok := tok.(string)
-		if !ok {
-			return Invalid(orBody(path), "is not valid JSON")
+			return err
 		}
 		at := strings.TrimPrefix(path+"."+key, ".")
 		ft, known := fields[key]
@@ -156,15 +214,52 @@ func checkObject(data []byte, t reflect.Type, path string) error {
 			return Invalid(at, "is given twice")
 		}
 		seen[key] = true
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return decodeError(err)
-		}
-		if err := checkKeys(value, ft, at); err != nil {
+		if err := w.value(ft, at); err != nil {
 			return err
 		}
 	}
+	_, err = w.dec.Token()
+	return err
+}
+
+func (w *walker) key() (string, error) {
+	tok, err := w.dec.Token()
+	if err != nil {
+		return "", err
+	}
+	key, ok := tok.(string)
+	if !ok {
+		return "", Invalid("body", "is not valid JSON: a key is not a string")
+	}
+	return key, nil
+}
+
+// single reads a value whole. Two things encoding/json lets pass are refused: digits in quotes for a
+// number, an array of numbers for bytes.
+func (w *walker) single(t reflect.Type, path string) error {
+	var raw json.RawMessage
+	if err := w.dec.Decode(&raw); err != nil {
+		return err
+	}
+	switch {
+	case t == number && raw[0] == '"':
+		return Invalid(orBody(path), "must be a number, got string")
+	case t.Kind() == reflect.Slice && t != rawMessage && t.Elem().Kind() == reflect.Uint8 && raw[0] == '[':
+		return Invalid(orBody(path), "must be base64 in a string, got array")
+	case !w.values:
+		return nil
+	}
+	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
+		return decodeError(orBody(path), err)
+	}
 	return nil
+}
+
+func (w *walker) fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if _, ok := w.fields[t]; !ok {
+		w.fields[t] = fieldTypes(t)
+	}
+	return w.fields[t]
 }
 
 func fieldTypes(t reflect.Type) map[string]reflect.Type {

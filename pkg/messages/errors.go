@@ -3,6 +3,7 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is a stable error code: part of the wire contract, never renamed.
@@ -64,14 +65,28 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", e.Code, e.Message)
 }
 
-// Errorf returns a permanent error without a field.
+// Bounds of what Errorf and Invalid make: both may quote input of any size.
+const (
+	maxMessageBytes = 1000
+	maxFieldBytes   = 256
+)
+
+// Errorf returns a permanent error without a field. A message over 1,000 bytes is cut.
 func Errorf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Message: clip(fmt.Sprintf(format, args...), maxMessageBytes)}
 }
 
-// Invalid returns a VALIDATION_ERROR of a field.
+// Invalid returns a VALIDATION_ERROR of a field. A field over 256 bytes and a reason over 1,000 are cut.
 func Invalid(field, reason string) *Error {
-	return &Error{Code: CodeValidation, Field: field, Message: reason}
+	return &Error{Code: CodeValidation, Field: clip(field, maxFieldBytes), Message: clip(reason, maxMessageBytes)}
+}
+
+// clip cuts s to at most n bytes, at the border of a character, and says so with three dots.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len("...")], "") + "..."
 }
 
 // AsError returns the permanent error inside err. Anything else is transient or internal.

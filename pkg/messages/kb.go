@@ -106,7 +106,7 @@ func (s MetadataSchema) Validate(path string) error {
 type Chunking struct {
 	Strategy string `json:"strategy,omitempty"` // tokens (default) or whole
 	Size     int    `json:"size,omitempty"`     // tokens a chunk; 0: 400
-	Overlap  *int   `json:"overlap,omitempty"`  // tokens repeated from the chunk before; absent: 40
+	Overlap  *int   `json:"overlap,omitempty"`  // tokens repeated from the chunk before; absent: 40, at most a tenth of Size
 }
 
 // Chunking strategies.
@@ -156,7 +156,7 @@ func (c Chunking) Validate(path string) error {
 	if c.Size < MinChunkSize || c.Size > MaxChunkSize {
 		return Invalid(path+".size", fmt.Sprintf("must be %d to %d tokens", MinChunkSize, MaxChunkSize))
 	}
-	if *c.Overlap < 0 || *c.Overlap > c.Size/2 {
+	if c.Overlap == nil || *c.Overlap < 0 || *c.Overlap > c.Size/2 {
 		return Invalid(path+".overlap", fmt.Sprintf("must be 0 to %d tokens, half of size", c.Size/2))
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 )
 
 // MaxPartChunks bounds the chunks of one embed message: small enough for progress to be seen and for
@@ -66,12 +68,16 @@ func PackEmbed(ref Ref, space Space, chunks []EmbedChunk, have func(ordinal int)
 // encodedLen bounds the length of s as a JSON string written by Encode.
 func encodedLen(s string) int {
 	n := len(s) + 2
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\' || c == '\n' || c == '\t' || c == '\r':
+	for i, r := range s {
+		switch {
+		case r == '"' || r == '\\' || r == '\n' || r == '\t' || r == '\r':
 			n++
-		case c < 0x20 || c == 0xe2: // an escape of six, or the first byte of U+2028 and U+2029
-			n += 5
+		case r < 0x20:
+			n += 5 // an escape of six bytes for one
+		case r == '\u2028' || r == '\u2029':
+			n += 3
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			n += 5 // a broken byte becomes the escape of U+FFFD
 		}
 	}
 	return n

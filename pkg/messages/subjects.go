@@ -83,10 +83,11 @@ func DeleteSubject(tenant, kb string) string { return join(SubjectDelete, tenant
 // or AllScope.
 func RPCSubject(tenant, scope, op string) string { return join(SubjectRPC, tenant, scope, op) }
 
-// EventSubject is the subject of a status event; docID may be any document id or NoDocument.
+// EventSubject is the subject of a status event. An empty docID stands for none: its token is
+// NoDocument, which is that of no document id, not even of "_".
 func EventSubject(tenant, kb, docID string, status DocumentStatus) string {
-	token := docID
-	if docID != NoDocument {
+	token := NoDocument
+	if docID != "" {
 		token = DocToken(docID)
 	}
 	return join(SubjectEvents, tenant, kb, token, string(status))
@@ -105,7 +106,7 @@ func DeadSubject(stage, tenant, kb string) string { return join(SubjectDead, sta
 func ParseScope(subject string) (tenant, kb string, err error) {
 	t := strings.Split(subject, ".")
 	at := scopeIndex(t)
-	if at == 0 || at+1 >= len(t) {
+	if at == 0 || at+1 >= len(t) || t[at] == "" || t[at+1] == "" {
 		return "", "", Invalid("subject", fmt.Sprintf("%q names no tenant and knowledge base", subject))
 	}
 	return t[at], t[at+1], nil
@@ -124,7 +125,9 @@ func scopeIndex(tokens []string) int {
 	case "work":
 		return 4
 	case "docs": // weir.docs.<op>.<tenant>.<kb>, stored as weir.docs.<op>.<lane>.<tenant>.<kb>
-		return len(tokens) - 2
+		if n := len(tokens); n == 5 || n == 6 {
+			return n - 2
+		}
 	}
 	return 0
 }

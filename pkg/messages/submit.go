@@ -76,6 +76,8 @@ func DecodeSubmit(get func(string) string, body []byte) (*Submit, error) {
 	var err error
 	if get(HeaderDocID) != "" || get(HeaderOSSKey) != "" {
 		s, err = submitFromHeaders(get, body)
+	} else if !utf8.Valid(body) {
+		err = &Error{Code: CodeInvalidEncoding, Field: "body", Message: "is not valid UTF-8"}
 	} else {
 		err = DecodeStrict(body, s)
 	}
@@ -145,6 +147,11 @@ func (s *Submit) validateContent() error {
 	}
 	if given != 1 {
 		return Invalid("text", "exactly one of text, data and upload must be given")
+	}
+	if s.Text != nil {
+		if err := ValidText("text", *s.Text); err != nil {
+			return err
+		}
 	}
 	if s.Upload != nil && (s.Upload.Object == "" || len(s.Upload.Object) > 256) {
 		return Invalid("upload.object", "must have 1 to 256 bytes")

@@ -27,12 +27,15 @@ func (r Ref) MsgID(stage string, part int) string {
 
 // Validate checks that a received reference is whole.
 func (r Ref) Validate() error {
-	for field, missing := range map[string]bool{
-		"tenant": r.Tenant == "", "kb": r.KB == "", "kbId": r.KBID <= 0, "generation": r.Generation <= 0,
-		"docId": r.DocID == "", "docKey": r.DocKey <= 0, "version": r.Version <= 0,
+	for _, f := range []struct {
+		name    string
+		missing bool
+	}{
+		{"tenant", r.Tenant == ""}, {"kb", r.KB == ""}, {"kbId", r.KBID <= 0}, {"generation", r.Generation <= 0},
+		{"docId", r.DocID == ""}, {"docKey", r.DocKey <= 0}, {"version", r.Version <= 0},
 	} {
-		if missing {
-			return Invalid(field, "is missing")
+		if f.missing {
+			return Invalid(f.name, "is missing")
 		}
 	}
 	return nil
@@ -61,6 +64,10 @@ func (s Space) PassageText(context, text string) string {
 // ParseWork asks for a stored version to be parsed, chunked and staged.
 type ParseWork struct {
 	Ref
+	// SubmitID and Source are those of the submit that made the version, for its Indexing event; empty
+	// when work is published again.
+	SubmitID string `json:"submitId,omitempty"`
+	Source   string `json:"source,omitempty"`
 }
 
 // EmbedWork asks for the vectors of some chunks of a version. Exactly one IndexWork of the same part

@@ -14,6 +14,9 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
+// ErrKBChanged says that the knowledge base was changed or deleted since it was loaded: load it again.
+var ErrKBChanged = errors.New("the knowledge base has changed")
+
 // Order places a submit among those of its document: store time, then stream sequence.
 type Order struct {
 	At  time.Time
@@ -87,7 +90,8 @@ type current struct {
 }
 
 // AcceptSubmit decides what a submit becomes and writes it down, in one transaction. It is idempotent
-// by Source. ErrBlobGone asks for the content to be stored again.
+// by Source. ErrBlobGone asks for the content to be stored again, ErrKBChanged for the knowledge base to
+// be loaded again.
 func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, error) {
 	var a Acceptance
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
@@ -190,6 +194,24 @@ func receiptsOf(ctx context.Context, tx querier, key, version int64) ([]Receipt,
 	})
 }
 
+// Answered returns what became of a submit or delete that was answered before; ok is false for a new one.
+func (s *Store) Answered(ctx context.Context, kbID int64, source string) (a Acceptance, ok bool, err error) {
+	var submitID string
+	var overtaken *int64
+	err = s.pool.QueryRow(ctx, query("intake_receipt"), source, kbID).Scan(&a.DocKey, &a.Version, &submitID, &a.Outcome, &overtaken)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return a, false, nil
+	}
+	if err == nil && overtaken != nil {
+		a.Overtaken, err = receiptsOf(ctx, s.pool, a.DocKey, *overtaken)
+	}
+	if err != nil {
+		return a, false, fmt.Errorf("look up submit: %w", err)
+	}
+	a.Again = true
+	return a, true, nil
+}
+
 // querier is a pool or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -205,7 +227,7 @@ func openDocument(ctx context.Context, tx pgx.Tx, kb KB, subspace, docID, source
 	var overtaken *int64
 	b := &pgx.Batch{}
 	b.Queue(query("intake_open"), kb.ID, subspace, docID)
-	b.Queue(query("intake_lock"), kb.ID, subspace, docID).QueryRow(cur.scanRow)
+	b.Queue(query("intake_lock"), kb.ID, subspace, docID, kb.Revision).QueryRow(cur.scanRow)
 	b.Queue(query("intake_newest"), kb.ID, subspace, docID).QueryRow(cur.scanVersion)
 	b.Queue(query("intake_newest_receipt"), kb.ID, subspace, docID).QueryRow(cur.scanNewestReceipt)
 	b.Queue(query("intake_receipt"), source, kb.ID).QueryRow(func(row pgx.Row) error {
@@ -220,7 +242,7 @@ func openDocument(ctx context.Context, tx pgx.Tx, kb KB, subspace, docID, source
 	})
 	err := tx.SendBatch(ctx, b).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
-		return cur, nil, kbNotFound(kb.Name)
+		return cur, nil, ErrKBChanged
 	}
 	if err != nil || again == nil {
 		return cur, nil, err

@@ -1,0 +1,214 @@
+package ingester
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/services/ingester/internal/intake"
+	"github.com/weir-project/weir/services/ingester/internal/parse"
+	"github.com/weir-project/weir/services/ingester/internal/stage"
+)
+
+// Deps is what the process owns and lends. JS and Store are required, the rest has defaults.
+type Deps struct {
+	// JS consumes work; its connection must stay open until Run has returned.
+	JS    jetstream.JetStream
+	Store *pgstore.Store
+	// Publish and Requests are connections of their own for results and for requests; nil uses the one
+	// of JS.
+	Publish, Requests *nats.Conn
+	Logger            *slog.Logger
+	Tracer            trace.TracerProvider
+	Meter             metric.MeterProvider
+	// AckWait overrides that of the stages, such as a shorter one in tests; 0 keeps it.
+	AckWait time.Duration
+	// Worker is the program that reads PDFs: one whose main begins with parseworker.Main. Empty: this one.
+	Worker string
+	// Ready is called once, when work and requests are served.
+	Ready func()
+}
+
+func (d Deps) withDefaults() Deps {
+	if d.Publish == nil {
+		d.Publish = d.JS.Conn()
+	}
+	if d.Requests == nil {
+		d.Requests = d.JS.Conn()
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.Ready == nil {
+		d.Ready = func() {}
+	}
+	return d
+}
+
+// Service ingests. New makes one; Run is called once.
+type Service struct {
+	cfg     Config
+	deps    Deps
+	pub     *bus.Publisher
+	intake  *intake.Intake
+	runners []*bus.Runner
+}
+
+// New checks the configuration and prepares the service; it starts nothing.
+func New(cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("ingester: %w", err)
+	}
+	if deps.JS == nil || deps.Store == nil {
+		return nil, errors.New("ingester: a JetStream handle and a store are required")
+	}
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	s := &Service{cfg: cfg, deps: deps}
+	var err error
+	if s.pub, err = bus.NewPublisher(deps.Publish, bus.PublisherConfig{Telemetry: s.telemetry()}); err != nil {
+		return nil, fmt.Errorf("ingester: %w", err)
+	}
+	s.intake = intake.New(deps.Store, intake.NewUploads(deps.JS), deps.Logger, cfg.MaxDocumentBytes)
+	parser := parse.Parser{Logger: deps.Logger, Worker: deps.Worker, Limits: parse.Limits{FileBytes: int(cfg.MaxDocumentBytes)}}
+	parsing := stage.New(deps.Store, s.pub, parser, cfg.ParseMemoryBytes)
+	err = errors.Join(
+		s.addRunner(messages.StageIntake, cfg.IntakeWorkers, s.takeIn),
+		s.addRunner(messages.StageParse, cfg.ParseWorkers, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
+			return parsing.Handle(ctx, d.Body)
+		}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("ingester: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Service) telemetry() bus.Telemetry {
+	return bus.Telemetry{Log: s.deps.Logger, Tracer: s.deps.Tracer, Meter: s.deps.Meter}
+}
+
+func (s *Service) addRunner(name string, workers int, handle bus.Handler) error {
+	st := messages.StageNamed(name)
+	if s.deps.AckWait > 0 {
+		st.AckWait = s.deps.AckWait
+	}
+	r, err := bus.NewRunner(s.deps.JS, s.pub, outages(handle), bus.SubscriberConfig{
+		Stage: st, Workers: workers, DrainTimeout: s.cfg.DrainTimeout, Telemetry: s.telemetry(),
+	})
+	s.runners = append(s.runners, r)
+	return err
+}
+
+// outages tells the bus which errors are the database's absence, and which work came too late.
+func outages(handle bus.Handler) bus.Handler {
+	return func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
+		msgs, err := handle(ctx, d)
+		switch {
+		case errors.Is(err, pgstore.ErrStale):
+			return nil, nil
+		case pgstore.Retryable(err):
+			return nil, bus.Pause(err, 0)
+		}
+		return msgs, err
+	}
+}
+
+// takeIn handles a submit or delete from the stream, where its place is its identity and its order.
+func (s *Service) takeIn(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
+	from := intake.From{
+		Tenant: d.Tenant, KB: d.KB, Source: fmt.Sprintf("js/%d/%d", d.StreamCreated.UnixNano(), d.Sequence),
+		SubmitID: messages.SubmitRef(d.ID, d.Stream, d.Sequence), Order: pgstore.Order{At: d.StoredAt, Seq: d.Sequence},
+		Header: func(name string) string { return d.Header[name] }, Body: d.Body,
+	}
+	act := s.intake.Submit
+	if strings.HasPrefix(d.Subject, messages.SubjectDelete+".") {
+		act = s.intake.Delete
+	}
+	v, err := act(ctx, from)
+	return v.Messages, err
+}
+
+// Run serves work and requests until ctx is done, and drains. It returns nil on a clean stop, and an
+// error when the database or the streams are older than this program, or a stage ends by itself.
+func (s *Service) Run(ctx context.Context) error {
+	if err := errors.Join(s.deps.Store.CheckSchema(ctx), bus.Check(ctx, s.deps.JS, messages.Streams(), messages.Stages())); err != nil {
+		return fmt.Errorf("ingester: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range s.runners {
+		g.Go(func() error { return r.Run(ctx) })
+	}
+	g.Go(func() error { return s.serve(ctx) })
+	return g.Wait()
+}
+
+// serve answers requests until ctx is done.
+func (s *Service) serve(ctx context.Context) error {
+	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
+		Name: "weir-ingester", Version: messages.Version, Description: "takes documents in and deletes them",
+	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Telemetry: s.telemetry()})
+	if err != nil {
+		return fmt.Errorf("ingester: %w", err)
+	}
+	for op, act := range map[string]func(context.Context, intake.From) (intake.Verdict, error){
+		messages.OpSubmit: s.intake.Submit,
+		messages.OpDelete: s.intake.Delete,
+	} {
+		err := svc.AddEndpoint(bus.Endpoint{
+			Name: op, Subject: messages.RPCSubject("*", "*", op), QueueGroup: "weir-ingester",
+			Handler: func(ctx context.Context, r bus.Request) (any, error) { return s.request(ctx, r, act) },
+		})
+		if err != nil {
+			return fmt.Errorf("ingester: %w", err)
+		}
+	}
+	s.deps.Ready()
+	<-ctx.Done()
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	return svc.Stop(stop)
+}
+
+// maxKeyBytes bounds an idempotency key.
+const maxKeyBytes = 128
+
+// request takes a submit or delete in at once. Without an idempotency key each request is one of its
+// own; its order is the time of its arrival here.
+func (s *Service) request(ctx context.Context, r bus.Request, act func(context.Context, intake.From) (intake.Verdict, error)) (any, error) {
+	if err := errors.Join(messages.ValidateName("tenant", r.Tenant), messages.ValidateName("knowledgeBaseName", r.Scope)); err != nil {
+		return nil, err
+	}
+	source, id := "rpc/"+r.ID, r.ID
+	if key := r.Header[messages.HeaderIdempotencyKey]; key != "" {
+		if len(key) > maxKeyBytes || messages.ValidText("", key) != nil {
+			return nil, messages.Invalid(messages.HeaderIdempotencyKey, fmt.Sprintf("must be text of at most %d bytes", maxKeyBytes))
+		}
+		source, id = fmt.Sprintf("key/%s/%s/%s", r.Tenant, r.Scope, key), key
+	}
+	v, err := act(ctx, intake.From{
+		Tenant: r.Tenant, KB: r.Scope, Source: source, SubmitID: id, Order: pgstore.Order{At: r.Received},
+		Header: func(name string) string { return r.Header[name] }, Body: r.Body,
+	})
+	if pgstore.Retryable(err) {
+		return nil, bus.Pause(err, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.pub.PublishAck(ctx, v.Messages...); err != nil {
+		return nil, err
+	}
+	return v.Reply, nil
+}

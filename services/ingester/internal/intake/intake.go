@@ -1,0 +1,287 @@
+// Package intake decides what becomes of a submit or delete: it checks it against the knowledge base,
+// stores the content, registers the version, and says what is to be published. The stream and the
+// request-reply door share it.
+package intake
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+)
+
+// Store is what intake needs of the database.
+type Store interface {
+	LoadKB(ctx context.Context, tenant, name string) (pgstore.KB, error)
+	PutBlob(ctx context.Context, kbID int64, b pgstore.Blob, r io.Reader) error
+	AcceptSubmit(ctx context.Context, sub pgstore.Submission) (pgstore.Acceptance, error)
+	DeleteDocument(ctx context.Context, d pgstore.Deletion) (pgstore.Acceptance, error)
+	Answered(ctx context.Context, kbID int64, source string) (pgstore.Acceptance, bool, error)
+}
+
+// From says where a submit or delete comes from. Tenant and KB are the subject's.
+type From struct {
+	Tenant, KB string
+	Source     string // recognises it when it is delivered again
+	SubmitID   string // what its events say
+	Order      pgstore.Order
+	Header     func(name string) string
+	Body       []byte
+}
+
+// Verdict is what became of it, and what is to be published before it is acknowledged.
+type Verdict struct {
+	Reply    messages.SubmitReply
+	Messages []bus.Message
+}
+
+// Intake takes documents in. Safe for concurrent use.
+type Intake struct {
+	store    Store
+	uploads  Uploads
+	kbs      *kbs
+	log      *slog.Logger
+	maxBytes int64
+	now      func() time.Time
+}
+
+// New returns an intake that accepts documents of up to maxBytes.
+func New(store Store, uploads Uploads, log *slog.Logger, maxBytes int64) *Intake {
+	return &Intake{
+		store: store, uploads: uploads, log: log, maxBytes: maxBytes, now: time.Now,
+		kbs: &kbs{store: store, now: time.Now, known: map[kbName]knownKB{}},
+	}
+}
+
+// retries bounds how often a decision is taken again after a change under it.
+const retries = 3
+
+// Submit takes a document in. Errors that belong to the submit are *messages.Error. Run again with the
+// same Source it gives the same verdict.
+func (in *Intake) Submit(ctx context.Context, from From) (Verdict, error) {
+	s, err := messages.DecodeSubmit(from.Header, from.Body)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if err := checkScope(from, s.Tenant, s.KnowledgeBaseName); err != nil {
+		return Verdict{}, err
+	}
+	return in.again(from, func() (Verdict, error) { return in.submit(ctx, from, s) })
+}
+
+// again takes a decision anew when the knowledge base changed or the content was collected under it.
+func (in *Intake) again(from From, decide func() (Verdict, error)) (Verdict, error) {
+	for try := 1; ; try++ {
+		v, err := decide()
+		if try == retries || !errors.Is(err, pgstore.ErrKBChanged) && !errors.Is(err, pgstore.ErrBlobGone) {
+			return v, err
+		}
+		in.kbs.forget(from.Tenant, from.KB)
+	}
+}
+
+func (in *Intake) submit(ctx context.Context, from From, s *messages.Submit) (Verdict, error) {
+	kb, err := in.kbs.load(ctx, from.Tenant, from.KB)
+	if err != nil {
+		return Verdict{}, err
+	}
+	sub, err := in.prepare(kb, from, s)
+	if err != nil {
+		if errors.Is(err, errUndeclared) { // a field may have been added since
+			in.kbs.forget(from.Tenant, from.KB)
+		}
+		return Verdict{}, err
+	}
+	a, err := in.accept(ctx, kb, sub, s.Upload)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if s.Upload != nil {
+		in.removeUpload(ctx, kb.Tenant, s.Upload.Object)
+	}
+	return in.verdict(kb, sub, a)
+}
+
+// accept registers the submit. An upload is stored first, unless the submit was answered before: then
+// the object may be gone.
+func (in *Intake) accept(ctx context.Context, kb pgstore.KB, sub pgstore.Submission, up *messages.Upload) (pgstore.Acceptance, error) {
+	if up == nil {
+		return in.store.AcceptSubmit(ctx, sub)
+	}
+	a, ok, err := in.store.Answered(ctx, kb.ID, sub.Source)
+	if err != nil || ok {
+		return a, err
+	}
+	if sub.Blob, err = in.storeUpload(ctx, kb, up); err != nil {
+		return a, err
+	}
+	return in.store.AcceptSubmit(ctx, sub)
+}
+
+// removeUpload drops an object whose content is stored. One that stays behind goes with the bucket's
+// age limit.
+func (in *Intake) removeUpload(ctx context.Context, tenant, object string) {
+	if err := in.uploads.Remove(ctx, tenant, object); err != nil {
+		in.log.Warn("remove upload", "tenant", tenant, "err", err)
+	}
+}
+
+// errUndeclared marks metadata that the schema, as far as it is known, does not declare.
+var errUndeclared = errors.New("metadata does not fit the schema")
+
+// prepare checks the submit against the knowledge base.
+func (in *Intake) prepare(kb pgstore.KB, from From, s *messages.Submit) (pgstore.Submission, error) {
+	var sub pgstore.Submission
+	subspace, err := resolveSubspace(kb, s.Subspace)
+	if err != nil {
+		return sub, err
+	}
+	metadata, err := kb.Schema.ValidateMetadata(s.Metadata)
+	if err != nil {
+		return sub, errors.Join(err, errUndeclared)
+	}
+	sub = pgstore.Submission{
+		KB: kb, Subspace: subspace, DocID: s.DocID, Source: from.Source, SubmitID: from.SubmitID, Order: from.Order,
+		Title: s.Title, OSSKey: s.OSSKey, ContentType: s.ContentType, Metadata: metadata,
+	}
+	if sub.OSSKey == "" {
+		sub.OSSKey = s.DocID
+	}
+	if sub.ContentType == "" && s.Text != nil {
+		sub.ContentType = "text/plain"
+	}
+	if s.Upload != nil {
+		if s.Upload.Size > in.maxBytes {
+			return sub, in.tooLarge(s.Upload.Size)
+		}
+		return sub, nil
+	}
+	content := contentOf(s)
+	if int64(len(content)) > in.maxBytes {
+		return sub, in.tooLarge(int64(len(content)))
+	}
+	sub.Content = content
+	sub.Blob = pgstore.Blob{SHA256: sha256.Sum256(content), SizeBytes: int64(len(content))}
+	return sub, nil
+}
+
+// resolveSubspace applies the rules of isolation: a subspace must be named where there are some, and must
+// not be where there are none, but for the default's name.
+func resolveSubspace(kb pgstore.KB, subspace string) (string, error) {
+	switch {
+	case kb.Subspaces && subspace == "":
+		return "", messages.Invalid("subspace", "is required by this knowledge base")
+	case !kb.Subspaces && subspace != "" && subspace != messages.DefaultSubspace:
+		return "", messages.Invalid("subspace", "this knowledge base has no subspaces")
+	case subspace == "":
+		return messages.DefaultSubspace, nil
+	}
+	return subspace, nil
+}
+
+func checkScope(from From, tenant, kb string) error {
+	if tenant != "" && tenant != from.Tenant {
+		return messages.Invalid("tenant", fmt.Sprintf("is %q, but the subject says %q", tenant, from.Tenant))
+	}
+	if kb != "" && kb != from.KB {
+		return messages.Invalid("knowledgeBaseName", fmt.Sprintf("is %q, but the subject says %q", kb, from.KB))
+	}
+	return nil
+}
+
+// Delete removes a document. One that does not exist is DOCUMENT_NOT_FOUND.
+func (in *Intake) Delete(ctx context.Context, from From) (Verdict, error) {
+	d, err := messages.DecodeDelete(from.Header, from.Body)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if err := checkScope(from, d.Tenant, d.KnowledgeBaseName); err != nil {
+		return Verdict{}, err
+	}
+	return in.again(from, func() (Verdict, error) { return in.delete(ctx, from, d) })
+}
+
+func (in *Intake) delete(ctx context.Context, from From, d *messages.Delete) (Verdict, error) {
+	kb, err := in.kbs.load(ctx, from.Tenant, from.KB)
+	if err != nil {
+		return Verdict{}, err
+	}
+	subspace, err := resolveSubspace(kb, d.Subspace)
+	if err != nil {
+		return Verdict{}, err
+	}
+	a, err := in.store.DeleteDocument(ctx, pgstore.Deletion{
+		KB: kb, Subspace: subspace, DocID: d.DocID, Source: from.Source, SubmitID: from.SubmitID, Order: from.Order,
+	})
+	if err != nil {
+		return Verdict{}, err
+	}
+	sub := pgstore.Submission{Subspace: subspace, DocID: d.DocID, Source: from.Source, SubmitID: from.SubmitID}
+	return in.verdict(kb, sub, a)
+}
+
+// verdict says what is to be published: the submit's own event, those of the submits it overtook, and the
+// work that follows.
+func (in *Intake) verdict(kb pgstore.KB, sub pgstore.Submission, a pgstore.Acceptance) (Verdict, error) {
+	v := Verdict{Reply: messages.SubmitReply{
+		DocID: sub.DocID, Subspace: sub.Subspace, Version: a.Version, Status: statusOf(a), SubmitID: sub.SubmitID,
+		Unchanged: a.Outcome == pgstore.Unchanged || a.Outcome == pgstore.MetadataOnly,
+	}}
+	e := messages.Event{
+		Tenant: kb.Tenant, KB: kb.Name, KBID: kb.ID, Subspace: sub.Subspace, DocID: sub.DocID, Version: a.Version,
+		Status: v.Reply.Status, SubmitID: sub.SubmitID, Unchanged: v.Reply.Unchanged && v.Reply.Status == messages.StatusReady, At: in.now().UTC(),
+	}
+	msg, err := bus.Event(e, sub.Source)
+	if err != nil {
+		return v, err
+	}
+	v.Messages = append(v.Messages, msg)
+	for _, o := range a.Overtaken {
+		e.Version, e.Status, e.SubmitID, e.Unchanged = o.Version, messages.StatusSuperseded, o.SubmitID, false
+		if msg, err = bus.Event(e, o.Source); err != nil {
+			return v, err
+		}
+		v.Messages = append(v.Messages, msg)
+	}
+	if a.Outcome == pgstore.Accepted {
+		msg, err = parseWork(kb, sub, a)
+		v.Messages = append(v.Messages, msg)
+	}
+	return v, err
+}
+
+// statusOf is the status of the submit's first event. An unchanged one shares the state of the version
+// that answers it: where that is still open, its terminal event tells this submit too.
+func statusOf(a pgstore.Acceptance) messages.DocumentStatus {
+	switch a.Outcome {
+	case pgstore.Superseded:
+		return messages.StatusSuperseded
+	case pgstore.Removed:
+		return messages.StatusDeleted
+	case pgstore.MetadataOnly:
+		return messages.StatusReady
+	case pgstore.Unchanged:
+		if slices.Contains([]messages.DocumentStatus{messages.StatusPending, messages.StatusIndexing}, a.Status) {
+			return messages.StatusPending
+		}
+		return messages.StatusReady
+	case pgstore.Accepted:
+	}
+	return messages.StatusPending
+}
+
+func parseWork(kb pgstore.KB, sub pgstore.Submission, a pgstore.Acceptance) (bus.Message, error) {
+	ref := messages.Ref{
+		Tenant: kb.Tenant, KB: kb.Name, KBID: kb.ID, Generation: kb.Generation.ID, Subspace: sub.Subspace, DocID: sub.DocID,
+		DocKey: a.DocKey, Version: a.Version, Run: a.Run,
+	}
+	return bus.Work(messages.StageParse, messages.TypeParse, ref, 0, messages.ParseWork{Ref: ref, SubmitID: sub.SubmitID, Source: sub.Source})
+}

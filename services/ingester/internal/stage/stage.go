@@ -1,0 +1,283 @@
+// Package stage turns a stored version into staged chunks: the core of the parse stage.
+package stage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/lexical"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/services/ingester/internal/chunk"
+	"github.com/weir-project/weir/services/ingester/internal/parse"
+)
+
+// Store is what the stage needs of the database.
+type Store interface {
+	BeginParse(ctx context.Context, ref messages.Ref) (pgstore.Version, error)
+	OpenBlob(ctx context.Context, kbID int64, b pgstore.Blob) io.Reader
+	Stage(ctx context.Context, st pgstore.Staging) (reused int, err error)
+	EmbedWork(ctx context.Context, ref messages.Ref) ([]messages.EmbedWork, error)
+}
+
+// Publisher stores messages at once.
+type Publisher interface {
+	PublishAck(ctx context.Context, msgs ...bus.Message) ([]bus.Ack, error)
+}
+
+// Parser reads documents.
+type Parser interface {
+	Parse(ctx context.Context, in parse.Input) (parse.Document, error)
+}
+
+// Handler handles parse work. Safe for concurrent use.
+type Handler struct {
+	store   Store
+	publish Publisher
+	parser  Parser
+	memory  *semaphore.Weighted // bytes of content being parsed
+	budget  int64
+	now     func() time.Time
+}
+
+// contentCost is how many bytes of memory a byte of content may take while it is parsed and chunked.
+const contentCost = 4
+
+// New returns a handler that parses contents while they fit in about memory bytes together; a larger one
+// is parsed alone.
+func New(store Store, publish Publisher, parser Parser, memory int64) *Handler {
+	return &Handler{store: store, publish: publish, parser: parser, memory: semaphore.NewWeighted(memory), budget: memory, now: time.Now}
+}
+
+// Handle parses, chunks, analyses and stages a version, and returns the work that follows: messages to
+// embed what is not known, or to index where nothing is left to embed. Run again after a crash at any
+// line it returns the same messages.
+func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error) {
+	var w messages.ParseWork
+	if err := json.Unmarshal(body, &w); err != nil {
+		return nil, messages.Invalid("body", "is not parse work: "+err.Error())
+	}
+	if err := w.Ref.Validate(); err != nil {
+		return nil, err
+	}
+	v, err := h.store.BeginParse(ctx, w.Ref)
+	if err != nil {
+		return nil, err
+	}
+	ref := w.Ref
+	ref.Run, ref.Generation = max(w.Ref.Run, v.Run), v.Generation.ID
+	g, ctx := errgroup.WithContext(ctx)
+	if v.Begun && w.Source != "" {
+		g.Go(func() error { return h.announce(ctx, ref, w) })
+	}
+	var out []bus.Message
+	g.Go(func() (err error) {
+		if v.Staged {
+			out, err = h.follow(ctx, ref, nil, nil)
+		} else {
+			out, err = h.build(ctx, ref, v)
+		}
+		return err
+	})
+	return out, g.Wait()
+}
+
+// announce tells that a version is being indexed, while that goes on.
+func (h *Handler) announce(ctx context.Context, ref messages.Ref, w messages.ParseWork) error {
+	msg, err := bus.Event(messages.Event{
+		Tenant: ref.Tenant, KB: ref.KB, KBID: ref.KBID, Subspace: ref.Subspace, DocID: ref.DocID, Version: ref.Version,
+		Status: messages.StatusIndexing, SubmitID: w.SubmitID, At: h.now().UTC(),
+	}, w.Source)
+	if err != nil {
+		return err
+	}
+	_, err = h.publish.PublishAck(ctx, msg)
+	return err
+}
+
+func (h *Handler) build(ctx context.Context, ref messages.Ref, v pgstore.Version) ([]bus.Message, error) {
+	cost := min(contentCost*v.Blob.SizeBytes+1, h.budget)
+	if err := h.memory.Acquire(ctx, cost); err != nil {
+		return nil, fmt.Errorf("wait for memory: %w", err)
+	}
+	defer h.memory.Release(cost)
+	doc, err := h.read(ctx, ref, v)
+	if err != nil {
+		return nil, err
+	}
+	st, err := stagingOf(ref, v, doc)
+	if err != nil {
+		return nil, err
+	}
+	reused, err := h.store.Stage(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if reused > 0 || v.Generation.Space == nil {
+		return h.follow(ctx, ref, nil, nil)
+	}
+	return h.follow(ctx, ref, v.Generation.Space, st.Chunks)
+}
+
+func (h *Handler) read(ctx context.Context, ref messages.Ref, v pgstore.Version) (parse.Document, error) {
+	data := make([]byte, v.Blob.SizeBytes)
+	if _, err := io.ReadFull(h.store.OpenBlob(ctx, ref.KBID, v.Blob), data); err != nil {
+		return parse.Document{}, fmt.Errorf("read content of %s: %w", ref.DocID, err)
+	}
+	name := v.OSSKey
+	if path.Ext(name) == "" {
+		name = ref.DocID
+	}
+	return h.parser.Parse(ctx, parse.Input{Data: data, ContentType: v.ContentType, Name: name, Title: v.Title})
+}
+
+// follow returns the work after staging. space and chunks are those just staged when no vector of them
+// is known; without them the database is asked.
+func (h *Handler) follow(ctx context.Context, ref messages.Ref, space *messages.Space, chunks []pgstore.StagedChunk) ([]bus.Message, error) {
+	works, err := h.embedWork(ctx, ref, space, chunks)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bus.Message, 0, max(len(works), 1))
+	for _, w := range works {
+		msg, err := bus.Work(messages.StageEmbed, messages.TypeEmbed, ref, w.Part, w)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, msg)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	msg, err := bus.Work(messages.StageIndex, messages.TypeIndex, ref, 0, messages.IndexWork{Ref: ref, Parts: 1})
+	return append(out, msg), err
+}
+
+func (h *Handler) embedWork(ctx context.Context, ref messages.Ref, space *messages.Space, chunks []pgstore.StagedChunk) ([]messages.EmbedWork, error) {
+	if space == nil {
+		return h.store.EmbedWork(ctx, ref)
+	}
+	texts := make([]messages.EmbedChunk, len(chunks))
+	for i := range chunks {
+		c := &chunks[i]
+		texts[i] = messages.EmbedChunk{Ordinal: c.Ordinal, Hash: c.Hash[:], Text: space.PassageText(c.Context, c.Content)}
+	}
+	return messages.PackEmbed(ref, *space, texts, func(int) bool { return false }), nil
+}
+
+// stagingOf chunks and analyses a document.
+func stagingOf(ref messages.Ref, v pgstore.Version, doc parse.Document) (pgstore.Staging, error) {
+	st := pgstore.Staging{Ref: ref, Title: storable(doc.Title), Space: v.Generation.Space, Warnings: doc.Warnings}
+	analyzer, err := lexical.Lookup(v.Generation.Analyzer)
+	if err != nil {
+		return st, err
+	}
+	title := contextTitle(doc.Title)
+	cfg, err := chunkConfig(v.Generation, title)
+	if err != nil {
+		return st, err
+	}
+	chunks, warnings, err := chunk.Split(doc, cfg)
+	if err != nil {
+		return st, err
+	}
+	if len(chunks) == 0 { // a title alone is searchable too
+		chunks = []chunk.Chunk{{}}
+	}
+	st.Warnings = append(st.Warnings, warnings...)
+	truncated := 0
+	st.Chunks = make([]pgstore.StagedChunk, len(chunks))
+	for i, c := range chunks {
+		var cut bool
+		st.Chunks[i], cut = staged(analyzer, v.Generation.Space, title, c)
+		if cut {
+			truncated++
+		}
+	}
+	if truncated > 0 {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("%d chunks have more terms than the full-text index holds; the rest of their terms is not searchable", truncated))
+	}
+	return st, nil
+}
+
+func staged(analyzer *lexical.Analyzer, space *messages.Space, title string, c chunk.Chunk) (pgstore.StagedChunk, bool) {
+	text := joinContext(title, c.Context)
+	lex := analyzer.Document(text, c.Text)
+	s := pgstore.StagedChunk{
+		Ordinal: c.Ordinal, PageFrom: c.PageFrom, PageTo: c.PageTo, Tokens: c.Tokens, HeadingPath: c.HeadingPath,
+		Context: text, Content: c.Text, Lex: pgstore.TSVector(lex), LexLen: lex.Length,
+	}
+	prefixed := messages.Space{}
+	if space != nil {
+		prefixed = *space
+	}
+	s.Hash = sha256.Sum256([]byte(prefixed.PassageText(text, c.Text)))
+	return s, lex.Truncated
+}
+
+// joinContext puts the document's title before the chunk's own context, unless that begins with it.
+func joinContext(title, context string) string {
+	switch {
+	case title == "" || context == title || strings.HasPrefix(context, title+" ") || strings.HasPrefix(context, title+"\n"):
+		return context
+	case context == "":
+		return title
+	}
+	return title + "\n" + context
+}
+
+// maxTitleBytes bounds the part of a title that every chunk repeats.
+const maxTitleBytes = 512
+
+func contextTitle(title string) string {
+	title = storable(title)
+	if len(title) <= maxTitleBytes {
+		return title
+	}
+	cut := maxTitleBytes
+	for cut > 0 && !utf8.RuneStart(title[cut]) {
+		cut--
+	}
+	return title[:cut]
+}
+
+// storable is text as Postgres takes it.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "")
+}
+
+// chunkConfig leaves room for the title, which every chunk carries.
+func chunkConfig(g pgstore.Generation, title string) (chunk.Config, error) {
+	cfg := chunk.Config{Strategy: g.Chunking.Strategy, Size: g.Chunking.Size, Overlap: g.Chunking.Overlap}
+	if g.Space != nil {
+		counter, err := chunk.CounterFor(g.Space.Model)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Counter = counter
+	}
+	if cfg.Strategy != chunk.Tokens || title == "" {
+		return cfg, nil
+	}
+	if cfg.Counter == nil {
+		cfg.Counter = chunk.Estimator{}
+	}
+	room := cfg.Size - min(cfg.Counter.Count(title), cfg.Size/4)
+	cfg.Size = max(room, chunk.MinSize)
+	if cfg.Overlap != nil {
+		overlap := min(*cfg.Overlap, cfg.Size/2)
+		cfg.Overlap = &overlap
+	}
+	return cfg, nil
+}
