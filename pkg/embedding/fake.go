@@ -14,8 +14,8 @@ type Fake struct {
 
 const (
 	fakeDims     = 384
-	featuresWord = 8   // dimensions a word touches
-	textWeight   = 0.3 // of the whole text's own direction, against 1 for a word
+	featuresWord = 4   // dimensions a word touches
+	textWeight   = 0.5 // of the whole text's own direction, against 1 for a word
 )
 
 // Vector returns the text's vector. Words are runs of letters and digits without regard to case, and
@@ -33,7 +33,7 @@ func (f Fake) Vector(text string) []float32 {
 		}
 	})
 	h := hashText(text)
-	for range featuresWord {
+	for range 4 * featuresWord {
 		h = mix(h)
 		add(v, h, textWeight)
 	}

@@ -17,8 +17,9 @@ type ProviderConfig struct {
 	Batch    BatchLimits
 	// Timeout of one request. Default 60 s.
 	Timeout time.Duration
-	// MaxThrottleWait is how long one call waits out rate limits before it returns ErrThrottled.
-	// Default 30 s; negative: not at all.
+	// MaxThrottleWait is how long one call of batch work waits out rate limits before it returns
+	// ErrThrottled; queries wait as long as their deadline allows, or this long without one. Default
+	// 30 s; negative: not at all.
 	MaxThrottleWait time.Duration
 }
 
@@ -80,23 +81,29 @@ type Result struct {
 
 // Embed sends the texts as they are (see Space.PassageText) in as many requests as the server's
 // limits need. Texts the provider refuses do not spoil the others: they are in Result.Rejected.
-// Everything else that goes wrong is the error, and then there are no vectors.
+// Everything else that goes wrong is the error; then the vectors that were computed before it are
+// in the result too, nil elsewhere, so that a caller can keep them for the next try.
 func (p *Provider) Embed(ctx context.Context, space Space, lane Lane, texts []string) (Result, error) {
 	m, err := p.model(space)
 	if err != nil {
 		return Result{}, err
 	}
-	r := run{provider: p, served: m, lane: lane, texts: texts, throttleUntil: time.Now().Add(p.cfg.MaxThrottleWait)}
+	r := run{provider: p, served: m, lane: lane, texts: texts, throttleUntil: p.throttleUntil(ctx, lane)}
 	r.result.Vectors = make([][]float32, len(texts))
-	if err := r.pieces(ctx, span{0, len(texts)}); err != nil {
-		return Result{Usage: r.result.Usage}, err
-	}
+	err = r.pieces(ctx, span{0, len(texts)})
 	if space.Normalized {
 		for _, v := range r.result.Vectors {
 			normalize(v)
 		}
 	}
-	return r.result, nil
+	return r.result, err
+}
+
+func (p *Provider) throttleUntil(ctx context.Context, lane Lane) time.Time {
+	if deadline, ok := ctx.Deadline(); ok && lane == Interactive {
+		return deadline
+	}
+	return time.Now().Add(p.cfg.MaxThrottleWait)
 }
 
 // Probe embeds a short text and returns the number of dimensions of the model as served. A space

@@ -123,9 +123,9 @@ func (s *Server) served(texts int) {
 
 // request is the body of POST /v1/embeddings.
 type request struct {
-	Input          json.RawMessage `json:"input"`
-	Model          string          `json:"model"`
-	EncodingFormat string          `json:"encoding_format"`
+	Input          []string `json:"input"`
+	Model          string   `json:"model"`
+	EncodingFormat string   `json:"encoding_format"`
 }
 
 const maxRequestBytes = 64 << 20
@@ -205,19 +205,20 @@ func (s *Server) broken(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	return true
 }
 
+// decode reads the body, whose input may be one string too.
 func decode(body []byte, req *request) ([]string, error) {
-	if err := json.Unmarshal(body, req); err != nil {
-		return nil, fmt.Errorf("invalid JSON: %w", err)
+	err := json.Unmarshal(body, req)
+	if err != nil {
+		var one struct{ Input string }
+		if json.Unmarshal(body, &one) != nil {
+			return nil, fmt.Errorf("invalid JSON: %w", err)
+		}
+		return []string{one.Input}, nil
 	}
-	var one string
-	if json.Unmarshal(req.Input, &one) == nil {
-		return []string{one}, nil
-	}
-	var texts []string
-	if err := json.Unmarshal(req.Input, &texts); err != nil || len(texts) == 0 {
+	if len(req.Input) == 0 {
 		return nil, errors.New("input: must be a string or a list of strings, not empty")
 	}
-	return texts, nil
+	return req.Input, nil
 }
 
 // refuse applies the limits; status 0 accepts.
