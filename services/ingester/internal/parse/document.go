@@ -120,6 +120,9 @@ func (b *builder) document() Document {
 	return Document{Title: b.title, Text: text, Blocks: b.blocks, Warnings: b.warnings, Pages: b.pages}
 }
 
+// titleBytes bounds a title in a heading path; the heading itself stays whole in the text.
+const titleBytes = 300
+
 // headingPath is the open headings, outermost first. It is never changed in place: blocks share it.
 type headingPath struct {
 	titles []string
@@ -132,7 +135,7 @@ func (h headingPath) enter(level int, title string) headingPath {
 		keep++
 	}
 	return headingPath{
-		titles: append(h.titles[:keep:keep], title),
+		titles: append(h.titles[:keep:keep], clip(title, titleBytes)),
 		levels: append(h.levels[:keep:keep], level),
 	}
 }
