@@ -190,12 +190,12 @@ func (s *Service) request(ctx context.Context, r bus.Request, act func(context.C
 	if err := errors.Join(messages.ValidateName("tenant", r.Tenant), messages.ValidateName("knowledgeBaseName", r.Scope)); err != nil {
 		return nil, err
 	}
-	source, id := "rpc/"+r.ID, r.ID
+	source, id := fmt.Sprintf("rpc/%s/%d", r.ID, r.Received.UnixNano()), r.ID // callers use request ids again
 	if key := r.Header[messages.HeaderIdempotencyKey]; key != "" {
 		if len(key) > maxKeyBytes || messages.ValidText("", key) != nil {
 			return nil, messages.Invalid(messages.HeaderIdempotencyKey, fmt.Sprintf("must be text of at most %d bytes", maxKeyBytes))
 		}
-		source, id = fmt.Sprintf("key/%s/%s/%s", r.Tenant, r.Scope, key), key
+		source, id = "key/"+key, key
 	}
 	v, err := act(ctx, intake.From{
 		Tenant: r.Tenant, KB: r.Scope, Source: source, SubmitID: id, Order: pgstore.Order{At: r.Received},

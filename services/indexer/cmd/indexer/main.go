@@ -5,37 +5,17 @@ import (
 	"context"
 	"os"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/indexer"
 )
 
 func main() {
 	cfg := indexer.DefaultConfig()
-	os.Exit(service.Main("indexer", &cfg, run))
-}
-
-func run(ctx context.Context, p *service.Process, cfg *indexer.Config) error {
-	nc, err := p.NATS(ctx)
-	if err != nil {
-		return err
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	pool, err := p.Postgres(ctx, pgstore.Configure)
-	if err != nil {
-		return err
-	}
-	svc, err := indexer.New(*cfg, indexer.Deps{
-		JS: js, Store: pgstore.New(pool), Logger: p.Logger, Ready: p.Health.Ready,
-		Tracer: p.Telemetry.Tracers, Meter: p.Telemetry.Meters,
-	})
-	if err != nil {
-		return err
-	}
-	return svc.Run(ctx)
+	os.Exit(service.Main("indexer", &cfg, func(ctx context.Context, p *service.Process, cfg *indexer.Config) error {
+		svc, err := indexer.Open(ctx, p, *cfg)
+		if err != nil {
+			return err
+		}
+		return svc.Run(ctx)
+	}))
 }

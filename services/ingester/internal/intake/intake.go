@@ -30,7 +30,7 @@ type Store interface {
 // From says where a submit or delete comes from. Tenant and KB are the subject's.
 type From struct {
 	Tenant, KB string
-	Source     string // recognises it when it is delivered again
+	Source     string // recognises it, within its knowledge base, when it is delivered again
 	SubmitID   string // what its events say
 	Order      pgstore.Order
 	Header     func(name string) string
@@ -93,11 +93,12 @@ func (in *Intake) submit(ctx context.Context, from From, s *messages.Submit) (Ve
 	if err != nil {
 		return Verdict{}, err
 	}
+	from.Source = sourceIn(kb, from.Source)
 	sub, err := in.prepare(kb, from, s)
+	if errors.Is(err, errMetadata) && in.outdated(ctx, kb) {
+		return Verdict{}, pgstore.ErrKBChanged // the field may have been added since
+	}
 	if err != nil {
-		if errors.Is(err, errUndeclared) { // a field may have been added since
-			in.kbs.forget(from.Tenant, from.KB)
-		}
 		return Verdict{}, err
 	}
 	a, err := in.accept(ctx, kb, sub, s.Upload)
@@ -134,8 +135,17 @@ func (in *Intake) removeUpload(ctx context.Context, tenant, object string) {
 	}
 }
 
-// errUndeclared marks metadata that the schema, as far as it is known, does not declare.
-var errUndeclared = errors.New("metadata does not fit the schema")
+// sourceIn keeps the sources of a knowledge base apart from those of an earlier one of its name.
+func sourceIn(kb pgstore.KB, source string) string { return fmt.Sprintf("%d/%s", kb.ID, source) }
+
+// outdated reports whether the knowledge base changed since it was loaded.
+func (in *Intake) outdated(ctx context.Context, kb pgstore.KB) bool {
+	now, err := in.store.LoadKB(ctx, kb.Tenant, kb.Name)
+	return err == nil && now.Revision != kb.Revision
+}
+
+// errMetadata marks metadata that does not fit the schema as far as it is known.
+var errMetadata = errors.New("metadata does not fit the schema")
 
 // prepare checks the submit against the knowledge base.
 func (in *Intake) prepare(kb pgstore.KB, from From, s *messages.Submit) (pgstore.Submission, error) {
@@ -146,7 +156,7 @@ func (in *Intake) prepare(kb pgstore.KB, from From, s *messages.Submit) (pgstore
 	}
 	metadata, err := kb.Schema.ValidateMetadata(s.Metadata)
 	if err != nil {
-		return sub, errors.Join(err, errUndeclared)
+		return sub, errors.Join(err, errMetadata)
 	}
 	sub = pgstore.Submission{
 		KB: kb, Subspace: subspace, DocID: s.DocID, Source: from.Source, SubmitID: from.SubmitID, Order: from.Order,
@@ -214,6 +224,7 @@ func (in *Intake) delete(ctx context.Context, from From, d *messages.Delete) (Ve
 	if err != nil {
 		return Verdict{}, err
 	}
+	from.Source = sourceIn(kb, from.Source)
 	subspace, err := resolveSubspace(kb, d.Subspace)
 	if err != nil {
 		return Verdict{}, err
