@@ -81,7 +81,7 @@ func (d *dispatcher) lookUp(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("look up consumer %s of stream %s: %w", l.durable, st.Stream, err)
 		}
-		d.s.setAckWait(c.CachedInfo().Config.AckWait)
+		d.s.ackWait.Store(int64(c.CachedInfo().Config.AckWait))
 	}
 	_, err := d.s.created.get(ctx, st.Stream, 0)
 	return err

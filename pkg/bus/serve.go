@@ -16,20 +16,9 @@ const (
 	cancelGrace = 2 * time.Second
 )
 
-func (s *Subscriber) setAckWait(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ackWait = d
-}
-
 // progressEvery is a third of the ack wait, so that two signs of life may be lost.
 func (s *Subscriber) progressEvery() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ackWait <= 0 {
-		return 10 * time.Second
-	}
-	return max(s.ackWait/3, 10*time.Millisecond)
+	return max(time.Duration(s.ackWait.Load())/3, 10*time.Millisecond)
 }
 
 // serve owns one delivery until it is answered and its handler has returned.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -73,7 +74,7 @@ type Subscriber struct {
 	gate    *gate
 	tries   *tries
 	created *creationTimes
-	ackWait time.Duration
+	ackWait atomic.Int64 // nanoseconds, as the consumers have it
 
 	mu      sync.Mutex
 	started bool
