@@ -64,16 +64,9 @@ func decodeError(path string, err error) error {
 	case errors.As(err, &corrupt):
 		return Invalid(path, "is not base64")
 	case errors.Is(err, io.EOF):
-		return Invalid(path, "is empty")
+		return Invalid(path, "is not valid JSON: it ends too early")
 	}
 	return Invalid(path, "is not valid JSON: "+err.Error())
-}
-
-func orBody(path string) string {
-	if path == "" {
-		return "body"
-	}
-	return path
 }
 
 func jsonName(t reflect.Type) string {
@@ -111,11 +104,31 @@ func newWalker(data []byte, values bool) *walker {
 
 // check reports the first key that v has not, and with values the first value that does not fit.
 func (w *walker) check(v any) error {
-	err := w.value(reflect.TypeOf(v), "")
+	err := w.value(reflect.TypeOf(v))
 	if err == nil || errors.Is(err, errShape) {
 		return nil
 	}
-	return decodeError("body", err)
+	e, ok := AsError(err)
+	if !ok {
+		return decodeError("body", err)
+	}
+	if e.Field == "" {
+		e.Field = "body"
+	}
+	return e
+}
+
+// at puts a key or an index before the path of err; paths are made on the way out, only when needed.
+func at(step string, err error) error {
+	e, ok := AsError(err)
+	if !ok {
+		return err
+	}
+	if e.Field != "" && e.Field[0] != '[' {
+		step += "."
+	}
+	e.Field = clip(step+e.Field, maxFieldBytes)
+	return e
 }
 
 var (
@@ -124,21 +137,21 @@ var (
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 )
 
-func (w *walker) value(t reflect.Type, path string) error {
+func (w *walker) value(t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
 	case t == rawMessage || reflect.PointerTo(t).Implements(unmarshaler):
-		return w.single(t, path)
+		return w.single(t)
 	case t.Kind() == reflect.Struct:
-		return w.object(t, path)
+		return w.object(t)
 	case t.Kind() == reflect.Slice && (w.values || composite(t.Elem())):
 		if t.Elem().Kind() != reflect.Uint8 {
-			return w.array(t, path)
+			return w.array(t)
 		}
 	}
-	return w.single(t, path)
+	return w.single(t)
 }
 
 // composite reports that values of t have keys to check somewhere inside.
@@ -150,7 +163,7 @@ func composite(t reflect.Type) bool {
 }
 
 // open reads the start of an object or array. ok is false for null.
-func (w *walker) open(delim json.Delim, t reflect.Type, path string) (ok bool, err error) {
+func (w *walker) open(delim json.Delim, t reflect.Type) (ok bool, err error) {
 	tok, err := w.dec.Token()
 	switch {
 	case err != nil:
@@ -160,7 +173,7 @@ func (w *walker) open(delim json.Delim, t reflect.Type, path string) (ok bool, e
 	case tok == delim:
 		return true, nil
 	case w.values:
-		return false, Invalid(orBody(path), fmt.Sprintf("must be %s, got %s", jsonName(t), tokenName(tok)))
+		return false, Invalid("", fmt.Sprintf("must be %s, got %s", jsonName(t), tokenName(tok)))
 	}
 	return false, errShape
 }
@@ -182,20 +195,22 @@ func tokenName(tok json.Token) string {
 	}
 }
 
-func (w *walker) array(t reflect.Type, path string) error {
-	ok, err := w.open('[', t, path)
-	for i := 0; ok && err == nil; i++ {
-		if !w.dec.More() {
-			_, err = w.dec.Token()
-			return err
-		}
-		err = w.value(t.Elem(), fmt.Sprintf("%s[%d]", path, i))
+func (w *walker) array(t reflect.Type) error {
+	ok, err := w.open('[', t)
+	if !ok || err != nil {
+		return err
 	}
+	for i := 0; w.dec.More(); i++ {
+		if err := w.value(t.Elem()); err != nil {
+			return at(fmt.Sprintf("[%d]", i), err)
+		}
+	}
+	_, err = w.dec.Token()
 	return err
 }
 
-func (w *walker) object(t reflect.Type, path string) error {
-	ok, err := w.open('{', t, path)
+func (w *walker) object(t reflect.Type) error {
+	ok, err := w.open('{', t)
 	if !ok || err != nil {
 		return err
 	}
@@ -205,17 +220,16 @@ func (w *walker) object(t reflect.Type, path string) error {
 		if err != nil {
 			return err
 		}
-		at := strings.TrimPrefix(path+"."+key, ".")
 		ft, known := fields[key]
 		if !known {
-			return Invalid(at, "is not a known key")
+			return Invalid(key, "is not a known key")
 		}
 		if seen[key] {
-			return Invalid(at, "is given twice")
+			return Invalid(key, "is given twice")
 		}
 		seen[key] = true
-		if err := w.value(ft, at); err != nil {
-			return err
+		if err := w.value(ft); err != nil {
+			return at(key, err)
 		}
 	}
 	_, err = w.dec.Token()
@@ -229,28 +243,28 @@ func (w *walker) key() (string, error) {
 	}
 	key, ok := tok.(string)
 	if !ok {
-		return "", Invalid("body", "is not valid JSON: a key is not a string")
+		return "", errors.New("a key is not a string")
 	}
 	return key, nil
 }
 
 // single reads a value whole. Two things encoding/json lets pass are refused: digits in quotes for a
 // number, an array of numbers for bytes.
-func (w *walker) single(t reflect.Type, path string) error {
+func (w *walker) single(t reflect.Type) error {
 	var raw json.RawMessage
 	if err := w.dec.Decode(&raw); err != nil {
 		return err
 	}
 	switch {
 	case t == number && raw[0] == '"':
-		return Invalid(orBody(path), "must be a number, got string")
+		return Invalid("", "must be a number, got string")
 	case t.Kind() == reflect.Slice && t != rawMessage && t.Elem().Kind() == reflect.Uint8 && raw[0] == '[':
-		return Invalid(orBody(path), "must be base64 in a string, got array")
+		return Invalid("", "must be base64 in a string, got array")
 	case !w.values:
 		return nil
 	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
-		return decodeError(orBody(path), err)
+		return decodeError("", err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"unicode"
@@ -14,6 +15,9 @@ import (
 func scanJSON(field string, data []byte) error {
 	if !utf8.Valid(data) {
 		return Invalid(field, "is not valid UTF-8")
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return Invalid(field, "is empty")
 	}
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {
