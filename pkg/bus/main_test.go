@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -202,20 +203,6 @@ func (e *env) depth(stream string) int {
 	return int(s.CachedInfo().State.Msgs)
 }
 
-// ackPending is how many messages of a stage await an answer.
-func (e *env) ackPending(st messages.Stage) int {
-	e.t.Helper()
-	n := 0
-	for lane := range st.Lanes {
-		c, err := e.js.Consumer(ctxOf(e.t), st.Stream, st.Durable(lane))
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		n += c.CachedInfo().NumAckPending
-	}
-	return n
-}
-
 // deadLetters returns what the dead-letter stream holds.
 func (e *env) deadLetters() []*jetstream.RawStreamMsg {
 	e.t.Helper()
@@ -262,4 +249,10 @@ func (t *tally) total() int {
 		n += v
 	}
 	return n
+}
+
+func p95(d []time.Duration) time.Duration {
+	s := slices.Clone(d)
+	slices.Sort(s)
+	return s[(len(s)*95-1)/100]
 }

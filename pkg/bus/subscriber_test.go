@@ -1,0 +1,307 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// consume starts a bare subscriber whose messages are acknowledged after work.
+func consume(t *testing.T, e *env, cfg SubscriberConfig, work func(*message.Message)) (*Subscriber, context.CancelFunc, *sync.WaitGroup) {
+	t.Helper()
+	cfg.Stage = parseStage()
+	s, err := NewSubscriber(e.js, e.pub, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	out, err := s.Subscribe(ctx, cfg.Stage.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for w := range out {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				work(w)
+				w.Ack()
+			}()
+		}
+	}()
+	return s, cancel, &wg
+}
+
+func TestCancelAndCloseStrandNothing(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"cancel", "close"} {
+		t.Run(how, func(t *testing.T) {
+			e := newEnv(t, Settings{})
+			e.publish("t", "kb", "m", 200)
+			var runs atomic.Int64
+			s, cancel, wg := consume(t, e, SubscriberConfig{Workers: 5}, func(*message.Message) {
+				runs.Add(1)
+				time.Sleep(100 * time.Millisecond)
+			})
+			eventually(t, 10*time.Second, "some runs", func() bool { return runs.Load() >= 12 })
+			if how == "cancel" {
+				cancel()
+			} else if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			wg.Wait()
+			if left := e.depth(messages.StreamParse); left != 200-int(runs.Load()) {
+				t.Errorf("%d left after %d runs: an acknowledgement was lost", left, runs.Load())
+			}
+			if err := s.Err(); err != nil {
+				t.Error(err)
+			}
+			rest := newTally()
+			e.run(SubscriberConfig{Workers: 16}, func(_ context.Context, d Delivery) ([]Message, error) {
+				rest.add(d.ID)
+				return nil, nil
+			})
+			// Well under the ack wait of 30 s: nothing waits for it.
+			eventually(t, 10*time.Second, "the rest", func() bool { return e.depth(messages.StreamParse) == 0 })
+			if rest.total() != 200-int(runs.Load()) {
+				t.Errorf("%d runs of the rest", rest.total())
+			}
+		})
+	}
+}
+
+func TestDrainTimeoutHandsRunningMessagesBack(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 1)
+	started := make(chan struct{})
+	causes := make(chan error, 1)
+	r := e.run(SubscriberConfig{DrainTimeout: 200 * time.Millisecond}, func(ctx context.Context, _ Delivery) ([]Message, error) {
+		close(started)
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil, ctx.Err()
+	})
+	<-started
+	if err := r.halt(t); err != nil {
+		t.Error(err)
+	}
+	if err := <-causes; !errors.Is(err, ErrStopping) {
+		t.Errorf("cause %v", err)
+	}
+	got := make(chan Delivery, 1)
+	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+		got <- d
+		return nil, nil
+	})
+	select {
+	case <-got:
+	case <-time.After(5 * time.Second):
+		t.Fatal("the message is stranded")
+	}
+}
+
+func TestWatchingALaneTakesNoMessage(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	lane := messages.Lane("t", "kb")
+	st := parseStage()
+	subject := pullSubject(e.js, st.Stream, st.Durable(lane))
+	if err := ring(ctxOf(t), e.nc, subject, 200*time.Millisecond); !errors.Is(err, errExpired) {
+		t.Fatalf("empty lane: %v", err)
+	}
+	rang := make(chan error, 1)
+	go func() { rang <- ring(ctxOf(t), e.nc, subject, 10*time.Second) }()
+	eventually(t, 5*time.Second, "watched", func() bool {
+		c, err := e.js.Consumer(ctxOf(t), st.Stream, st.Durable(lane))
+		return err == nil && c.CachedInfo().NumWaiting == 1
+	})
+	e.publish("t", "kb", "m", 1)
+	if err := <-rang; err != nil {
+		t.Fatalf("lane with a message: %v", err)
+	}
+	for range 3 {
+		if err := ring(ctxOf(t), e.nc, subject, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := e.js.Consumer(ctxOf(t), st.Stream, st.Durable(lane))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want := uint64(1); want <= 2; want++ { // the bell must not count as a delivery, nor after a nak
+		m, err := c.Next(jetstream.FetchMaxWait(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := m.Metadata()
+		if err != nil || meta.NumDelivered != want {
+			t.Fatalf("delivery %+v, want number %d", meta, want)
+		}
+		if err := m.Nak(); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := ring(ctxOf(t), e.nc, subject, 10*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestTwoProcessesShareTheLanes(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	var a, b atomic.Int64
+	seen := newTally()
+	work := func(n *atomic.Int64) Handler {
+		return func(_ context.Context, d Delivery) ([]Message, error) {
+			n.Add(1)
+			seen.add(d.ID)
+			time.Sleep(5 * time.Millisecond)
+			return nil, nil
+		}
+	}
+	e.run(SubscriberConfig{Workers: 2}, work(&a))
+	e.run(SubscriberConfig{Workers: 2}, work(&b))
+	for i := range 8 {
+		e.publish("t", fmt.Sprintf("kb%d", i), fmt.Sprintf("m%d", i), 25)
+	}
+	eventually(t, 15*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if seen.total() != 200 || seen.keys() != 200 {
+		t.Errorf("%d runs of %d messages", seen.total(), seen.keys())
+	}
+	if a.Load() < 20 || b.Load() < 20 {
+		t.Errorf("shared %d to %d", a.Load(), b.Load())
+	}
+}
+
+func TestRemovedStreamComesBackWithHelp(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	got := make(chan Delivery, 10)
+	e.run(SubscriberConfig{
+		WatchWait: 500 * time.Millisecond,
+		OnMissing: func(ctx context.Context) error {
+			_, err := Provision(ctx, e.js, messages.Streams(), messages.Stages(), Settings{})
+			return err
+		},
+	}, func(_ context.Context, d Delivery) ([]Message, error) {
+		got <- d
+		return nil, nil
+	})
+	e.publish("t", "kb", "m", 1)
+	first := <-got
+	if err := e.js.DeleteStream(ctxOf(t), messages.StreamParse); err != nil {
+		t.Fatal(err)
+	}
+	acks := e.publish("t", "kb", "m", 1) // waits for the stream
+	select {
+	case second := <-got:
+		if second.Sequence != first.Sequence || !second.StreamCreated.After(first.StreamCreated) {
+			t.Errorf("first %v %d, second %v %d", first.StreamCreated, first.Sequence, second.StreamCreated, second.Sequence)
+		}
+		if acks[0].Sequence != second.Sequence {
+			t.Errorf("acknowledged as %d", acks[0].Sequence)
+		}
+	case <-time.After(15 * time.Second):
+		t.Fatal("nothing came")
+	}
+}
+
+func TestRemovedConsumerEndsTheStage(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	r := e.run(SubscriberConfig{MissingGrace: 300 * time.Millisecond}, func(context.Context, Delivery) ([]Message, error) { return nil, nil })
+	st := parseStage()
+	eventually(t, 5*time.Second, "running", func() bool {
+		c, err := e.js.Consumer(ctxOf(t), st.Stream, st.Durable(3))
+		return err == nil && c.CachedInfo().NumWaiting == 1
+	})
+	if err := e.js.DeleteConsumer(ctxOf(t), st.Stream, st.Durable(3)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-r.err:
+		r.err <- err
+		if !errors.Is(err, ErrConsumerMissing) || !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the stage runs on")
+	}
+}
+
+func TestSmallKnowledgeBaseIsNotStarved(t *testing.T) {
+	e := newEnv(t, Settings{})
+	small := "small"
+	for i := 0; messages.Lane("t", small) == messages.Lane("t", "heavy"); i++ {
+		small = fmt.Sprintf("small%d", i)
+	}
+	const work = 5 * time.Millisecond
+	waits := make(chan time.Duration, 2000)
+	e.run(SubscriberConfig{Workers: 4}, func(_ context.Context, d Delivery) ([]Message, error) {
+		time.Sleep(work)
+		if d.KB == small {
+			waits <- time.Since(d.StoredAt)
+		}
+		return nil, nil
+	})
+	measure := func(prefix string) time.Duration {
+		var worst []time.Duration
+		for i := range 10 {
+			e.publish("t", small, fmt.Sprintf("%s%d", prefix, i), 1)
+			worst = append(worst, <-waits)
+		}
+		return p95(worst)
+	}
+	measure("warm")
+	idle := measure("idle")
+	e.publish("t", "heavy", "h", 1000)
+	busy := measure("busy")
+	left := e.depth(messages.StreamParse)
+	if left == 0 {
+		t.Fatal("the heavy knowledge base was done before the measurement")
+	}
+	t.Logf("p95 idle %v, beside %d waiting messages %v", idle, left, busy)
+	if limit := 3*idle + 50*time.Millisecond; busy > limit {
+		t.Errorf("p95 %v, limit %v", busy, limit)
+	}
+}
+
+func TestNoStallWhileMessagesWait(t *testing.T) {
+	for _, workers := range []int{1, 4} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			e := newEnv(t, Settings{})
+			const n = 4000
+			e.publish("t", "kb", "m", n)
+			var done, last, gap atomic.Int64
+			last.Store(time.Now().UnixNano())
+			e.run(SubscriberConfig{Workers: workers}, func(context.Context, Delivery) ([]Message, error) {
+				now := time.Now().UnixNano()
+				gap.Store(max(gap.Load(), now-last.Swap(now)))
+				done.Add(1)
+				return nil, nil
+			})
+			started := time.Now()
+			eventually(t, 30*time.Second, "all done", func() bool { return done.Load() == n })
+			t.Logf("%.0f messages a second, longest gap %v", n/time.Since(started).Seconds(), time.Duration(gap.Load()))
+			if g := time.Duration(gap.Load()); g > 5*time.Second {
+				t.Errorf("nothing for %v", g)
+			}
+		})
+	}
+}
