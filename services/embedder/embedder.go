@@ -139,19 +139,26 @@ func newRoutes(cfg Config, meter metric.MeterProvider) (*route.Table, error) {
 func (s *Service) Run(ctx context.Context) error {
 	defer s.routes.Close()
 	defer s.cache.Close()
-	if err := bus.Check(ctx, s.deps.JS, streams(), []messages.Stage{*s.deps.Stage}); err != nil {
-		return fmt.Errorf("embedder: %w", err)
-	}
-	if err := s.probe(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
+		return fmt.Errorf("embedder: %w", err)
+	}
+	g, both := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.runner.Run(both) })
+	g.Go(func() error { return s.serveQueries(both) })
+	if err := g.Wait(); err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) { // stopped while starting
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.runner.Run(ctx) })
-	g.Go(func() error { return s.serveQueries(ctx) })
-	return g.Wait()
+	return nil
+}
+
+func (s *Service) prepare(ctx context.Context) error {
+	if err := bus.Check(ctx, s.deps.JS, streams(), []messages.Stage{*s.deps.Stage}); err != nil {
+		return err
+	}
+	return s.probe(ctx)
 }
 
 // streams lists those the service takes from and gives to.
