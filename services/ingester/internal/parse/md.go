@@ -141,23 +141,31 @@ func (m *markdown) paragraph() error {
 	return m.emit(part{kind: KindParagraph}, to, 0)
 }
 
-// frontMatter takes a leading block between --- lines and its title.
+// frontMatter takes a leading block between --- lines and its title. A block that says nothing but the
+// title is no text of the document.
 func (m *markdown) frontMatter() {
 	if len(m.lines) == 0 || strings.TrimRight(string(m.lines[0]), " \n") != "---" {
 		return
 	}
 	const most = 200 // lines
+	title, others := "", 0
 	for i := 1; i < len(m.lines) && i < most; i++ {
 		l := strings.TrimRight(string(m.lines[i]), " \n")
 		if l == "---" || l == "..." {
+			m.b.title = title
+			if others == 0 {
+				m.at = i + 1
+				return
+			}
 			m.err = m.emit(part{kind: KindCode, lang: "yaml"}, i+1, 0)
 			return
 		}
-		if value, ok := strings.CutPrefix(l, "title:"); ok && m.b.title == "" {
-			m.b.title = strings.Trim(strings.TrimSpace(value), `"'`)
+		if value, ok := strings.CutPrefix(l, "title:"); ok && title == "" {
+			title = strings.Trim(strings.TrimSpace(value), `"'`)
+		} else if l != "" {
+			others++
 		}
 	}
-	m.b.title = ""
 }
 
 // tableAt reports a header row followed by a delimiter row.
