@@ -41,12 +41,19 @@ func (r *runtime) startInfrastructure(ctx context.Context) error {
 	}
 	r.natsURL, r.databaseURL = r.opts.Process.NATSURL.Reveal(), r.opts.Process.DatabaseURL.Reveal()
 	r.embeddingURL = r.opts.EmbeddingURL.Reveal()
-	works := map[string]work{partNATS: r.runNATS, partPostgres: r.postgresWork(), partEmbedding: r.runEmbedding}
+	works := map[string]struct {
+		level int
+		work  work
+	}{
+		partNATS:      {levelBus, r.runNATS},
+		partPostgres:  {levelStore, r.postgresWork()},
+		partEmbedding: {levelStore, r.runEmbedding},
+	}
 	var started []*keeper
 	for _, name := range infrastructure() {
 		switch {
 		case r.opts.runs(name):
-			started = append(started, r.group.begin(name, works[name]))
+			started = append(started, r.group.begin(name, works[name].level, works[name].work))
 		case r.opts.replacements()[name] != "":
 			r.record.part(name, func(p *statedir.Part) { p.State = statedir.StateExternal })
 		}

@@ -139,24 +139,36 @@ func (k *keeper) wasReady() bool {
 	}
 }
 
-// group is the parts of a run. They are stopped in the reverse of the order they were started in.
+// Levels of parts: all of a level are stopped at once, the highest first.
+const (
+	levelBus = iota
+	levelStore
+	levelService
+)
+
+// stopLimit is how long a part below the services may take to stop; Postgres has limits of its own below it.
+const stopLimit = 150 * time.Second
+
+// group is the parts of a run.
 type group struct {
 	logger *slog.Logger
 	record *record
 	policy policy
+	// grace is how long services may take to stop.
+	grace time.Duration
 
-	keepers []*keeper
-	fatal   chan error
+	levels [levelService + 1][]*keeper
+	fatal  chan error
 }
 
-func newGroup(logger *slog.Logger, rec *record, pol policy) *group {
-	return &group{logger: logger, record: rec, policy: pol, fatal: make(chan error, len(partNames()))}
+func newGroup(logger *slog.Logger, rec *record, pol policy, grace time.Duration) *group {
+	return &group{logger: logger, record: rec, policy: pol, grace: grace, fatal: make(chan error, len(partNames()))}
 }
 
 // begin starts a part. It is stopped by stop only, not by the end of a context, so that the order holds.
-func (g *group) begin(name string, w work) *keeper {
+func (g *group) begin(name string, level int, w work) *keeper {
 	k := &keeper{name: name, work: w, policy: g.policy, logger: g.logger, record: g.record}
-	g.keepers = append(g.keepers, k)
+	g.levels[level] = append(g.levels[level], k)
 	k.start(context.Background())
 	go func() {
 		<-k.done
@@ -182,12 +194,29 @@ func (g *group) await(ctx context.Context, parts ...*keeper) error {
 	return nil
 }
 
-// stop stops the parts one after the other, the last started first.
-func (g *group) stop() {
-	for i := len(g.keepers) - 1; i >= 0; i-- {
-		k := g.keepers[i]
-		k.cancel()
-		<-k.done
+// stop stops the parts, level by level. A service that does not end within the grace time is left to the
+// end of the process: what lies below it must still be stopped in order.
+func (g *group) stop() error {
+	var problems []error
+	for level := levelService; level >= levelBus; level-- {
+		limit := stopLimit
+		if level == levelService {
+			limit = g.grace
+		}
+		for _, k := range g.levels[level] {
+			k.cancel()
+		}
+		timer := time.NewTimer(limit)
+		for _, k := range g.levels[level] {
+			select {
+			case <-k.done:
+			case <-timer.C:
+				timer.Reset(0) // the others of this level are out of time as well
+				problems = append(problems, fmt.Errorf("%s did not stop within %s", k.name, limit))
+			}
+		}
+		timer.Stop()
+		g.levels[level] = nil
 	}
-	g.keepers = nil
+	return errors.Join(problems...)
 }

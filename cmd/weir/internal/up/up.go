@@ -58,7 +58,7 @@ func Run(ctx context.Context, opts Options, logger *slog.Logger, ready func(stat
 		PID: os.Getpid(), StartedAt: time.Now().UTC().Truncate(time.Second), State: statedir.StateStarting,
 		HTTPAddr: opts.Process.HTTPAddr, Parts: []statedir.Part{},
 	}}
-	r.group = newGroup(logger, r.record, defaultPolicy())
+	r.group = newGroup(logger, r.record, defaultPolicy(), opts.Process.Grace)
 	defer func() { err = errors.Join(err, r.stop()) }()
 	return r.run(ctx, ready)
 }
@@ -109,8 +109,7 @@ func (r *runtime) run(ctx context.Context, ready func(statedir.Run)) error {
 // stop ends all parts, and the record with them.
 func (r *runtime) stop() error {
 	r.record.change(func(run *statedir.Run) { run.State = statedir.StateStopping })
-	r.group.stop()
-	return r.dir.RemoveRun()
+	return errors.Join(r.group.stop(), r.dir.RemoveRun())
 }
 
 func (r *runtime) serveHTTP() (stop func(), err error) {
@@ -149,7 +148,7 @@ func (r *runtime) startServices(ctx context.Context) error {
 		if !r.opts.runs(spec.name) {
 			continue
 		}
-		started = append(started, r.group.begin(spec.name, func(ctx context.Context, ready func(statedir.Part)) error {
+		started = append(started, r.group.begin(spec.name, levelService, func(ctx context.Context, ready func(statedir.Part)) error {
 			return r.runService(ctx, spec, ready)
 		}))
 	}
