@@ -53,6 +53,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	return errors.Join(err, r.sub.Close(), r.sub.Err())
 }
 
+// Running is closed once the stage is being served: Run may still fail before that.
+func (r *Runner) Running() <-chan struct{} { return r.router.Running() }
+
 // handle is the innermost part: the stage's handler, then its messages.
 func (r *Runner) handle(w *message.Message) error {
 	d, ok := DeliveryOf(w.Context())
