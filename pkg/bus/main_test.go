@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -20,35 +19,11 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// serverEnv holds the options of a server that the test binary runs instead of tests, so that tests
-// can kill a real process.
-const serverEnv = "BUS_TEST_SERVER"
-
 func TestMain(m *testing.M) {
-	if spec := os.Getenv(serverEnv); spec != "" {
-		os.Exit(serveProcess(spec))
+	if spec := os.Getenv(memberEnv); spec != "" {
+		os.Exit(serveMember(spec))
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func serveProcess(spec string) int {
-	var o server.Options
-	if err := json.Unmarshal([]byte(spec), &o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	if routes := os.Getenv(serverEnv + "_ROUTES"); routes != "" {
-		o.Routes = server.RoutesFromStr(routes)
-	}
-	o.NoSigs = false
-	s, err := server.NewServer(&o)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	s.Start()
-	s.WaitForShutdown()
-	return 0
 }
 
 // env is a server with every stream and a connection to it.

@@ -254,7 +254,10 @@ func (b *batch) fail(i int, err error) {
 		retry, err = false, fmt.Errorf("%w: publish to %s", ErrPermission, subject)
 	}
 	if retry {
-		b.failed, b.lastErr = append(b.failed, i), err
+		b.failed = append(b.failed, i)
+		if b.lastErr == nil || !errors.Is(err, context.DeadlineExceeded) {
+			b.lastErr = err // the reason, rather than that time is over
+		}
 		return
 	}
 	if b.fatal == nil {

@@ -180,7 +180,7 @@ func (e *endpoint) envelope(r Request, data any, err error) messages.Envelope {
 	if err != nil {
 		return messages.Failure(e.public(r, err), r.ID)
 	}
-	env := messages.Envelope{Code: messages.CodeSuccess, RequestID: r.ID}
+	env := messages.Envelope{Code: messages.CodeSuccess, Message: "succeed", RequestID: r.ID}
 	if data == nil {
 		return env
 	}

@@ -1,0 +1,245 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+func rpcEnv(t *testing.T, opts ServiceOptions, endpoints ...Endpoint) (*nats.Conn, *Service) {
+	t.Helper()
+	s := startServer(t, &server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	nc, err := Connect(ctxOf(t), s.ClientURL(), "test", ConnectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	svc, err := NewService(nc, ServiceInfo{Name: "weir-test", Version: "0.1.0"}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range endpoints {
+		if err := svc.AddEndpoint(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := svc.Stop(ctxOf(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	return nc, svc
+}
+
+func codeOf(err error) messages.Code {
+	if e, ok := messages.AsError(err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+func TestCallsAndTheirErrors(t *testing.T) {
+	t.Parallel()
+	type in struct{ Want string }
+	nc, _ := rpcEnv(t, ServiceOptions{}, Endpoint{
+		Name: "op", Subject: "weir.rpc.*.*.op", Metadata: map[string]string{"schema": "{}"},
+		Handler: func(ctx context.Context, r Request) (any, error) {
+			var q in
+			if err := json.Unmarshal(r.Body, &q); err != nil {
+				return nil, messages.Invalid("", "bad json")
+			}
+			switch q.Want {
+			case "invalid":
+				return nil, messages.Invalid("topK", "too large")
+			case "panic":
+				panic("document text")
+			case "secret":
+				return nil, errors.New("password=hunter2")
+			case "outage":
+				return nil, Pause(errors.New("postgres is down"), 0)
+			case "slow":
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case "big":
+				return strings.Repeat("x", 2<<20), nil
+			case "where":
+				return []string{r.Tenant, r.Scope, r.ID}, nil
+			case "none":
+				return nil, nil
+			}
+			return nil, errors.New("no such case")
+		},
+	})
+	ctx := ctxOf(t)
+	call := func(want string, h Header, out any) error {
+		c, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		return Call(c, nc, messages.RPCSubject("acme", "docs", "op"), h, in{want}, out)
+	}
+	var where []string
+	if err := call("where", Header{messages.HeaderRequestID: "r-1"}, &where); err != nil || strings.Join(where, " ") != "acme docs r-1" {
+		t.Errorf("%v %v", where, err)
+	}
+	if err := call("none", nil, nil); err != nil {
+		t.Error(err)
+	}
+	for want, code := range map[string]messages.Code{
+		"invalid": messages.CodeValidation, "panic": messages.CodeInternal, "secret": messages.CodeInternal,
+		"outage": messages.CodeUnavailable, "slow": messages.CodeDeadlineExceeded, "big": messages.CodeResponseTooLarge,
+	} {
+		err := call(want, nil, nil)
+		if codeOf(err) != code {
+			t.Errorf("%s: %v, want %s", want, err, code)
+		}
+		if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "document text")) {
+			t.Errorf("%s tells too much: %v", want, err)
+		}
+	}
+	if e, ok := messages.AsError(call("invalid", nil, nil)); !ok || e.Field != "topK" {
+		t.Errorf("field %+v", e)
+	}
+}
+
+func TestDeadlineHeader(t *testing.T) {
+	t.Parallel()
+	left := make(chan time.Duration, 1)
+	nc, _ := rpcEnv(t, ServiceOptions{MaxDeadline: time.Hour}, Endpoint{
+		Name: "op", Subject: "weir.internal.op",
+		Handler: func(ctx context.Context, _ Request) (any, error) {
+			d, _ := ctx.Deadline()
+			left <- time.Until(d)
+			return nil, nil
+		},
+	})
+	raw := func(deadline string) messages.Envelope {
+		t.Helper()
+		m := nats.NewMsg("weir.internal.op")
+		if deadline != "" {
+			m.Header[messages.HeaderDeadline] = []string{deadline}
+		}
+		reply, err := nc.RequestMsg(m, 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var env messages.Envelope
+		if err := json.Unmarshal(reply.Data, &env); err != nil || env.RequestID == "" {
+			t.Fatalf("reply %s: %v", reply.Data, err)
+		}
+		return env
+	}
+	for deadline, want := range map[string]time.Duration{"": 10 * time.Second, "700": 700 * time.Millisecond, "99999999999": time.Hour} {
+		if env := raw(deadline); env.Code != messages.CodeSuccess {
+			t.Fatal(env)
+		}
+		if got := <-left; got > want || got < want-500*time.Millisecond {
+			t.Errorf("deadline %q leaves %v, want %v", deadline, got, want)
+		}
+	}
+	if env := raw("soon"); env.Code != messages.CodeValidation || env.Field != messages.HeaderDeadline {
+		t.Error(env)
+	}
+	if env := raw("0"); env.Code != messages.CodeDeadlineExceeded {
+		t.Error(env)
+	}
+}
+
+func TestOverloadIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	var entered atomic.Int64
+	block := func(ctx context.Context, _ Request) (any, error) {
+		entered.Add(1)
+		<-hold
+		return nil, nil
+	}
+	nc, _ := rpcEnv(t, ServiceOptions{MaxConcurrent: 4}, Endpoint{Name: "plain", Subject: "weir.internal.plain", Handler: block},
+		Endpoint{Name: "urgent", Subject: "weir.internal.urgent", Handler: block, Priority: true})
+	var wg sync.WaitGroup
+	send := func(subject string) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := Call(ctxOf(t), nc, subject, nil, nil, nil); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	for range 3 {
+		send("weir.internal.plain")
+	}
+	eventually(t, 5*time.Second, "three under way", func() bool { return entered.Load() == 3 })
+	started := time.Now()
+	reply, err := nc.Request("weir.internal.plain", nil, 5*time.Second)
+	if err != nil || !strings.Contains(string(reply.Data), "OVERLOADED") || natsCarrier(reply.Header).Get(messages.HeaderRetryAfter) != "1" {
+		t.Errorf("reply %+v, %v", reply, err)
+	}
+	if took := time.Since(started); took > time.Second {
+		t.Errorf("refused after %v", took)
+	}
+	send("weir.internal.urgent") // the last slot is kept for it
+	eventually(t, 5*time.Second, "the urgent one got in", func() bool { return entered.Load() == 4 })
+	close(hold)
+	wg.Wait()
+}
+
+func TestStopWaitsForRequestsUnderWay(t *testing.T) {
+	t.Parallel()
+	var entered, done atomic.Int64
+	nc, svc := rpcEnv(t, ServiceOptions{}, Endpoint{Name: "op", Subject: "weir.internal.op", Handler: func(context.Context, Request) (any, error) {
+		entered.Add(1)
+		time.Sleep(300 * time.Millisecond)
+		done.Add(1)
+		return "ok", nil
+	}})
+	var wg sync.WaitGroup
+	var failed atomic.Int64
+	for range 20 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := Call(ctxOf(t), nc, "weir.internal.op", nil, nil, nil); err != nil {
+				failed.Add(1)
+			}
+		}()
+	}
+	eventually(t, 5*time.Second, "all under way", func() bool { return entered.Load() == 20 })
+	if err := svc.Stop(ctxOf(t)); err != nil {
+		t.Error(err)
+	}
+	if done.Load() != 20 {
+		t.Errorf("Stop returned with %d of 20 done", done.Load())
+	}
+	wg.Wait()
+	if failed.Load() != 0 {
+		t.Errorf("%d callers got no reply", failed.Load())
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	nc, svc := rpcEnv(t, ServiceOptions{})
+	err := Client{NC: nc}.Call(ctxOf(t), "weir.internal.late", nil, nil, nil)
+	if codeOf(err) != messages.CodeUnavailable || !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("error %v", err)
+	}
+	got := make(chan error, 1)
+	go func() { got <- Call(ctxOf(t), nc, "weir.internal.late", nil, nil, nil) }()
+	time.Sleep(50 * time.Millisecond) // the call may or may not have met nobody: both must work
+	if err := svc.AddEndpoint(Endpoint{Name: "late", Subject: "weir.internal.late", Handler: func(context.Context, Request) (any, error) { return nil, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Errorf("a service that came in time: %v", err)
+	}
+}
