@@ -1,0 +1,141 @@
+package retriever
+
+import (
+	"context"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/services/retriever/internal/schema"
+)
+
+// queueGroup shares requests among replicas.
+const queueGroup = "weir-retriever"
+
+// operation is a line of the table of endpoints.
+type operation struct {
+	name           string
+	tenant         bool // of the tenant, not of a knowledge base
+	priority       bool // interactive: may use the reserve of the service's limit
+	request, reply any
+	handle         func(context.Context, bus.Request) (any, error)
+}
+
+func (s *Service) operations() []operation {
+	return []operation{
+		{name: messages.OpRetrieve, priority: true, request: messages.RetrieveRequest{}, reply: messages.RetrieveReply{}, handle: s.retrieve},
+		{name: messages.OpKBGet, request: messages.KBRef{}, reply: messages.KBInfo{}, handle: s.getKB},
+		{name: messages.OpKBList, tenant: true, request: messages.Page{}, reply: messages.KBList{}, handle: s.listKBs},
+		{name: messages.OpDocGet, request: messages.DocumentRef{}, reply: messages.DocumentInfo{}, handle: s.getDocument},
+		{name: messages.OpDocList, request: messages.ListDocuments{}, reply: messages.DocumentList{}, handle: s.listDocuments},
+		{name: messages.OpDocChunks, request: messages.ListChunks{}, reply: messages.ChunkList{}, handle: s.listChunks},
+	}
+}
+
+func (s *Service) endpoints() []bus.Endpoint {
+	var out []bus.Endpoint
+	for _, op := range s.operations() {
+		scope := "*"
+		if op.tenant {
+			scope = messages.TenantScope
+		}
+		out = append(out, bus.Endpoint{
+			Name: op.name, Subject: messages.RPCSubject("*", scope, op.name), QueueGroup: queueGroup, Priority: op.priority,
+			Metadata: map[string]string{"request-schema": schema.Of(op.request), "reply-schema": schema.Of(op.reply)},
+			Handler:  op.handle,
+		})
+	}
+	return out
+}
+
+// retrieve serves a knowledge base's subject, and the tenant's, where the body names the base.
+func (s *Service) retrieve(ctx context.Context, r bus.Request) (any, error) {
+	if r.Scope == messages.AllScope {
+		return nil, messages.Errorf(messages.CodeNotSupported, "retrieval over several knowledge bases is not available in this version")
+	}
+	req := new(messages.RetrieveRequest)
+	kb, err := read(r, req, &req.KnowledgeBaseName)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := s.engine.Retrieve(ctx, r.Tenant, kb, req)
+	if err != nil {
+		return nil, err
+	}
+	return reply, fit(reply, s.replyBytes())
+}
+
+func (s *Service) getKB(ctx context.Context, r bus.Request) (any, error) {
+	var req messages.KBRef
+	kb, err := read(r, &req, &req.KnowledgeBaseName)
+	if err != nil {
+		return nil, err
+	}
+	return s.browse.GetKB(ctx, r.Tenant, kb)
+}
+
+func (s *Service) listKBs(ctx context.Context, r bus.Request) (any, error) {
+	var req messages.Page
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	return s.browse.ListKBs(ctx, r.Tenant, req)
+}
+
+func (s *Service) getDocument(ctx context.Context, r bus.Request) (any, error) {
+	var req messages.DocumentRef
+	kb, err := read(r, &req, &req.KnowledgeBaseName)
+	if err != nil {
+		return nil, err
+	}
+	return s.browse.GetDocument(ctx, r.Tenant, kb, req)
+}
+
+func (s *Service) listDocuments(ctx context.Context, r bus.Request) (any, error) {
+	var req messages.ListDocuments
+	kb, err := read(r, &req, &req.KnowledgeBaseName)
+	if err != nil {
+		return nil, err
+	}
+	return s.browse.ListDocuments(ctx, r.Tenant, kb, req)
+}
+
+func (s *Service) listChunks(ctx context.Context, r bus.Request) (any, error) {
+	var req messages.ListChunks
+	kb, err := read(r, &req, &req.KnowledgeBaseName)
+	if err != nil {
+		return nil, err
+	}
+	return s.browse.ListChunks(ctx, r.Tenant, kb, req)
+}
+
+// read decodes a body and returns the knowledge base of the request: the subject's, or on a subject
+// of the tenant the one that the body names.
+func read(r bus.Request, into any, named *string) (string, error) {
+	if err := decode(r, into); err != nil {
+		return "", err
+	}
+	if r.Scope == messages.TenantScope {
+		if *named == "" {
+			return "", messages.Invalid("knowledgeBaseName", "is missing")
+		}
+		return *named, messages.ValidateName("knowledgeBaseName", *named)
+	}
+	if err := messages.ValidateName("subject", r.Scope); err != nil {
+		return "", err
+	}
+	if *named != "" && *named != r.Scope {
+		return "", messages.Invalid("knowledgeBaseName", "differs from the subject's")
+	}
+	return r.Scope, nil
+}
+
+// decode reads a body strictly; an empty one is an empty object.
+func decode(r bus.Request, into any) error {
+	if err := messages.ValidateName("subject", r.Tenant); err != nil {
+		return err
+	}
+	if len(r.Body) == 0 {
+		return nil
+	}
+	return messages.DecodeStrict(r.Body, into)
+}

@@ -1,0 +1,44 @@
+package config
+
+import "github.com/weir-project/weir/pkg/messages"
+
+// overlay merges leaf by leaf, upper over lower. Every object of the result is set and its own.
+func overlay(lower, upper *messages.RetrievalConfiguration) messages.RetrievalConfiguration {
+	l, u := deref(lower), deref(upper)
+	out := messages.RetrievalConfiguration{SearchType: l.SearchType}
+	if u.SearchType != nil {
+		out.SearchType = u.SearchType
+	}
+	ld, ud := deref(l.Dense), deref(u.Dense)
+	out.Dense = &messages.DenseConfig{NumberOfResults: first(ud.NumberOfResults, ld.NumberOfResults)}
+	lt, ut := deref(l.FullText), deref(u.FullText)
+	out.FullText = &messages.FullTextConfig{
+		NumberOfResults: first(ut.NumberOfResults, lt.NumberOfResults), K1: first(ut.K1, lt.K1), B: first(ut.B, lt.B),
+	}
+	out.Reranking = overlayReranking(deref(l.Reranking), deref(u.Reranking))
+	return out
+}
+
+func overlayReranking(l, u messages.RerankingConfig) *messages.RerankingConfig {
+	out := &messages.RerankingConfig{Type: l.Type, NumberOfResults: first(u.NumberOfResults, l.NumberOfResults)}
+	if u.Type != "" {
+		out.Type = u.Type
+	}
+	lw, uw := deref(l.Weight), deref(u.Weight)
+	out.Weight = &messages.WeightConfig{Dense: first(uw.Dense, lw.Dense), FullText: first(uw.FullText, lw.FullText)}
+	lr, ur := deref(l.RRF), deref(u.RRF)
+	out.RRF = &messages.RRFConfig{Dense: first(ur.Dense, lr.Dense), FullText: first(ur.FullText, lr.FullText), K: first(ur.K, lr.K)}
+	return out
+}
+
+func first[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func deref[T any](p *T) T {
+	var zero T
+	return or(p, zero)
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/postings"
+	"github.com/weir-project/weir/services/retriever/internal/fusion"
+)
+
+// Settings is how a request is run, nothing left open. Fusion.Metric is the caller's to fill in.
+type Settings struct {
+	DenseLimit int // N1
+	TextLimit  int // N2
+	K1, B      float64
+	Fusion     fusion.Config // with N3 and the legs
+}
+
+// Defaults of the system (D-02, TS-05).
+const (
+	defaultCandidates = 20
+	defaultResults    = 20
+	defaultDense      = 0.7
+	defaultText       = 0.3
+	defaultRRF        = 1.0
+)
+
+// Root names the configuration in errors about a request.
+const Root = "retrievalConfiguration"
+
+// Resolve lays the request's configuration over the knowledge base's; either may be nil. Errors are
+// VALIDATION_ERROR naming the field, or RETRIEVER_MODE_INVALID.
+func Resolve(limits Limits, index messages.IndexType, kb, request *messages.RetrievalConfiguration) (Settings, error) {
+	for _, c := range []*messages.RetrievalConfiguration{kb, request} {
+		if err := check(limits, c); err != nil {
+			return Settings{}, err
+		}
+	}
+	m := overlay(kb, request)
+	s := Settings{
+		DenseLimit: or(m.Dense.NumberOfResults, defaultCandidates), TextLimit: or(m.FullText.NumberOfResults, defaultCandidates),
+		K1: or(m.FullText.K1, postings.DefaultK1), B: or(m.FullText.B, postings.DefaultB),
+	}
+	legs, err := chooseLegs(index, m.SearchType)
+	if err != nil {
+		return Settings{}, err
+	}
+	s.Fusion = fuse(m.Reranking)
+	s.Fusion.Limit = or(m.Reranking.NumberOfResults, defaultResults)
+	if !legs.Dense || !legs.Text { // a leg alone is not weighed
+		s.Fusion.DenseWeight, s.Fusion.TextWeight = 1, 1
+	}
+	s.Fusion.Legs = fusion.Legs{Dense: legs.Dense && s.DenseLimit > 0, Text: legs.Text && s.TextLimit > 0}
+	if err := s.Fusion.Validate(); err != nil {
+		return Settings{}, under(Root+".rerankingConfiguration.", err)
+	}
+	if active := s.Fusion.Active(); !active.Dense && !active.Text {
+		return Settings{}, messages.Invalid(Root, "leaves no search to run: numberOfResults or weights are 0")
+	}
+	return s, nil
+}
+
+// CheckStored checks a knowledge base's default configuration when it is set.
+func CheckStored(limits Limits, index messages.IndexType, kb *messages.RetrievalConfiguration) error {
+	_, err := Resolve(limits, index, kb, nil)
+	return err
+}
+
+// chooseLegs turns the search types into legs that the index has.
+func chooseLegs(index messages.IndexType, types []messages.SearchType) (fusion.Legs, error) {
+	has := fusion.Legs{Dense: index != messages.IndexTypeBM25, Text: index != messages.IndexTypeVector}
+	if types == nil {
+		return has, nil
+	}
+	want := fusion.Legs{Dense: slices.Contains(types, messages.DenseVector), Text: slices.Contains(types, messages.FullText)}
+	if want.Dense && !has.Dense || want.Text && !has.Text {
+		return want, &messages.Error{
+			Code: messages.CodeRetrieverModeInvalid, Field: Root + ".searchType",
+			Message: fmt.Sprintf("a knowledge base of index type %s cannot be searched by %v", index, types),
+		}
+	}
+	return want, nil
+}
+
+// fuse reads the reranking configuration; fields of the type that is not in effect are ignored.
+func fuse(r *messages.RerankingConfig) fusion.Config {
+	if r.Type == messages.RerankRRF {
+		k, _ := integer(r.RRF.K) // checked already
+		return fusion.Config{Method: fusion.RRF, DenseWeight: or(r.RRF.Dense, defaultRRF), TextWeight: or(r.RRF.FullText, defaultRRF), K: k}
+	}
+	return fusion.Config{Method: fusion.Weight, DenseWeight: or(r.Weight.Dense, defaultDense), TextWeight: or(r.Weight.FullText, defaultText), K: fusion.DefaultK}
+}
+
+func or[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// under completes the field of a VALIDATION_ERROR.
+func under(prefix string, err error) error {
+	e, ok := messages.AsError(err)
+	if !ok {
+		return err
+	}
+	out := *e
+	out.Field = prefix + e.Field
+	return &out
+}

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/services/retriever/internal/config"
+)
+
+// CheckQuery checks what needs no knowledge base.
+func CheckQuery(limits config.Limits, req *messages.RetrieveRequest) error {
+	q := req.Query
+	switch {
+	case q == nil:
+		return messages.Invalid("retrievalQuery", "is missing")
+	case q.Type == "":
+		return messages.Invalid("retrievalQuery.type", "is missing")
+	case q.Type != messages.QueryText:
+		return messages.Invalid("retrievalQuery.type", "must be TEXT")
+	case strings.TrimSpace(q.Text) == "":
+		return messages.Invalid("retrievalQuery.text", "is empty")
+	}
+	if n := utf8.RuneCountInString(q.Text); n > limits.QueryRunes {
+		return messages.Invalid("retrievalQuery.text", fmt.Sprintf("has %d characters, at most %d are allowed", n, limits.QueryRunes))
+	}
+	return messages.ValidText("retrievalQuery.text", q.Text)
+}
+
+// Subspaces returns the subspaces to search, nil for all: those of a knowledge base without subspaces.
+func Subspaces(enabled bool, limits config.Limits, names []string) ([]string, error) {
+	if !enabled {
+		if len(names) == 0 || len(names) == 1 && names[0] == messages.DefaultSubspace {
+			return nil, nil
+		}
+		return nil, messages.Invalid("subspace", "the knowledge base has no subspaces")
+	}
+	switch {
+	case len(names) == 0:
+		return nil, messages.Invalid("subspace", "must name the subspaces to search")
+	case len(names) > limits.Subspaces:
+		return nil, messages.Invalid("subspace", fmt.Sprintf("names %d subspaces, at most %d are allowed", len(names), limits.Subspaces))
+	}
+	for i, name := range names {
+		if err := messages.ValidateName(fmt.Sprintf("subspace[%d]", i), name); err != nil {
+			return nil, err
+		}
+	}
+	out := slices.Clone(names)
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}

@@ -1,0 +1,116 @@
+package retriever
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/services/retriever/internal/browse"
+	"github.com/weir-project/weir/services/retriever/internal/config"
+	"github.com/weir-project/weir/services/retriever/internal/engine"
+	"github.com/weir-project/weir/services/retriever/internal/query"
+)
+
+// Deps is what the process owns and lends. NC and Store are required, the rest has defaults.
+type Deps struct {
+	NC     *nats.Conn // must stay open until Run has returned
+	Store  *pgstore.Store
+	Logger *slog.Logger
+	Tracer trace.TracerProvider
+	Meter  metric.MeterProvider
+	// Ready is called once, when requests are served.
+	Ready func()
+}
+
+// Service answers requests. New makes one; Run is called once.
+type Service struct {
+	cfg    Config
+	deps   Deps
+	limits config.Limits
+	engine *engine.Engine
+	browse *browse.Browser
+}
+
+// New checks the configuration and prepares the service; it starts nothing.
+func New(cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("retriever: %w", err)
+	}
+	if deps.NC == nil || deps.Store == nil {
+		return nil, errors.New("retriever: a connection and a store are required")
+	}
+	if deps.Logger == nil {
+		deps.Logger = slog.New(slog.DiscardHandler)
+	}
+	if deps.Tracer == nil {
+		deps.Tracer = tracenoop.NewTracerProvider()
+	}
+	cfg = cfg.withDefaults()
+	s := &Service{cfg: cfg, deps: deps}
+	s.limits, _ = config.Preset(cfg.Limits) // Validate has found it
+	s.engine = engine.New(s.limits, deps.Store, pgstore.NewSearcher(deps.Store, cfg.CacheBytes),
+		query.New(s.embed(), cfg.VectorEntries), deps.Tracer.Tracer("github.com/weir-project/weir/services/retriever"))
+	s.browse = &browse.Browser{Store: deps.Store, ReplyBytes: s.replyBytes(), MaxSubspaces: s.limits.Subspaces}
+	return s, nil
+}
+
+// embed calls the embedder service.
+func (s *Service) embed() query.Caller {
+	client := bus.Client{NC: s.deps.NC, RetryFor: s.cfg.EmbedWait, Telemetry: s.telemetry()}
+	return func(ctx context.Context, in messages.EmbedRequest) (messages.EmbedReply, error) {
+		var out messages.EmbedReply
+		err := client.Call(ctx, messages.SubjectEmbed, nil, in, &out)
+		return out, err
+	}
+}
+
+func (s *Service) telemetry() bus.Telemetry {
+	return bus.Telemetry{Log: s.deps.Logger, Tracer: s.deps.Tracer, Meter: s.deps.Meter}
+}
+
+// replySlack is left of the payload limit for envelope and headers.
+const replySlack = 16 << 10
+
+// replyBytes is the room for the data of a reply.
+func (s *Service) replyBytes() int { return int(s.deps.NC.MaxPayload()) - replySlack }
+
+// Run checks the schema, serves until ctx is done and waits for the requests in hand. It returns nil
+// on a clean stop, and an error when the database was not migrated or the endpoints cannot be served.
+func (s *Service) Run(ctx context.Context) error {
+	if err := s.deps.Store.CheckSchema(ctx); err != nil {
+		return fmt.Errorf("retriever: %w", err)
+	}
+	rpc, err := bus.NewService(s.deps.NC, bus.ServiceInfo{
+		Name: "weir-retriever", Version: "1.0.0", Description: "hybrid retrieval, and reading knowledge bases and documents",
+	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Concurrency, DefaultDeadline: s.cfg.DefaultDeadline, Telemetry: s.telemetry()})
+	if err != nil {
+		return fmt.Errorf("retriever: %w", err)
+	}
+	for _, e := range s.endpoints() {
+		if err = rpc.AddEndpoint(e); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		s.deps.Logger.Info("serving requests")
+		if s.deps.Ready != nil {
+			s.deps.Ready()
+		}
+		<-ctx.Done()
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	if err = errors.Join(err, rpc.Stop(drain)); err != nil {
+		return fmt.Errorf("retriever: %w", err)
+	}
+	return nil
+}
