@@ -211,21 +211,24 @@ func TestThrottledWorkIsDelayedNotCounted(t *testing.T) {
 
 func TestOutageBurnsNoTry(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]fakeserver.Fault{
-		"500":             {Status: 500},
-		"dropped":         {Drop: true},
-		"key refused":     {Status: 401},
-		"quota exhausted": {Status: 429, Code: "insufficient_quota"},
+	for name, c := range map[string]struct {
+		fault fakeserver.Fault
+		lasts time.Duration
+	}{
+		"500":             {fakeserver.Fault{Status: 500}, 3 * time.Second},
+		"dropped":         {fakeserver.Fault{Drop: true}, time.Second},
+		"key refused":     {fakeserver.Fault{Status: 401}, time.Second},
+		"quota exhausted": {fakeserver.Fault{Status: 429, Code: "insufficient_quota"}, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := start(t, fakeserver.Options{}, nil)
 			before := w.fake.Requests()
-			w.fake.Always(&fault)
+			w.fake.Always(&c.fault)
 			w.publish(message("a", "passage: one"), message("b", "passage: two"))
-			end := time.Now().Add(3 * time.Second)
+			end := time.Now().Add(c.lasts)
 			testkit.Eventually(t, 10*time.Second, func() error {
-				if n := w.fake.Requests() - before; n < 3 || time.Now().Before(end) {
+				if n := w.fake.Requests() - before; n < 4 || time.Now().Before(end) {
 					return fmt.Errorf("%d requests met the outage", n)
 				}
 				return nil

@@ -9,8 +9,14 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// serveQueries answers requests for query vectors until ctx is done, and then those under way.
+// serveQueries answers requests for query vectors, once work is served too, until ctx is done, and then
+// those under way.
 func (s *Service) serveQueries(ctx context.Context) error {
+	select {
+	case <-s.runner.Running():
+	case <-ctx.Done():
+		return nil
+	}
 	rpc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
 		Name: "weir-embedder", Version: "1.0.0", Description: "vectors of query texts",
 	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Queries, Telemetry: s.telemetry()})
