@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"golang.org/x/crypto/bcrypt"
 )
 
 // DefaultPort is the port NATS clients expect.
@@ -57,7 +58,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("start nats server: no directory given")
 	}
-	opts := options(cfg)
+	opts, err := options(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("start nats server: %w", err)
+	}
 	ns, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("start nats server: %w", err)
@@ -76,14 +80,18 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return &Server{ns: ns, cfg: cfg}, nil
 }
 
-func options(cfg Config) *server.Options {
+func options(cfg Config) (*server.Options, error) {
+	hash, err := hashed(cfg.Password)
+	if err != nil {
+		return nil, err
+	}
 	opts := &server.Options{
 		ServerName:        "weir",
 		Host:              "127.0.0.1",
 		Port:              port(cfg),
 		DontListen:        cfg.DontListen,
 		Username:          cfg.User,
-		Password:          cfg.Password,
+		Password:          hash,
 		JetStream:         true,
 		StoreDir:          cfg.Dir,
 		SyncInterval:      cfg.SyncInterval,
@@ -93,7 +101,20 @@ func options(cfg Config) *server.Options {
 	if opts.SyncInterval == 0 {
 		opts.SyncInterval = DefaultSyncInterval
 	}
-	return opts
+	return opts, nil
+}
+
+// hashed spares the server's warning about a password in the clear. The cheapest hash will do for a random
+// password, and is computed at every connect.
+func hashed(password string) (string, error) {
+	if password == "" {
+		return "", nil
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		return "", fmt.Errorf("hash password: %w", err)
+	}
+	return string(hash), nil
 }
 
 func port(cfg Config) int {

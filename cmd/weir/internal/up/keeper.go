@@ -93,7 +93,11 @@ func (k *keeper) keep(ctx context.Context) error {
 }
 
 func (k *keeper) stopped(err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+	case !k.wasReady(): // its start was cut short, which no start takes well
+		k.logger.Debug("start was cut short", "part", k.name, "err", err)
+	default:
 		k.logger.Error("part did not stop cleanly", "part", k.name, "err", err)
 	}
 	k.record.part(k.name, func(p *statedir.Part) { p.State, p.PID = statedir.StateStopped, 0 })
