@@ -219,10 +219,19 @@ func TestErrorsDoNotQuoteTexts(t *testing.T) {
 }
 
 func BenchmarkProvider(b *testing.B) {
-	for name, opts := range map[string]fakeserver.Options{"base64": {}, "floats": {FloatsOnly: true}} {
-		b.Run(name, func(b *testing.B) {
-			p, _ := startProvider(b, opts, embedding.ProviderConfig{})
-			texts := make([]string, 40)
+	for _, c := range []struct {
+		name  string
+		opts  fakeserver.Options
+		texts int
+	}{
+		{"base64/40", fakeserver.Options{}, 40},
+		{"base64/10", fakeserver.Options{}, 10},
+		{"base64/1", fakeserver.Options{}, 1},
+		{"floats/40", fakeserver.Options{FloatsOnly: true}, 40},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p, _ := startProvider(b, c.opts, embedding.ProviderConfig{})
+			texts := make([]string, c.texts)
 			for i := range texts {
 				texts[i] = strings.Repeat(fmt.Sprintf("word%d and others ", i), 100)
 			}
