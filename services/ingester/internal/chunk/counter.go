@@ -19,17 +19,19 @@ var (
 )
 
 // Estimator bounds the tokens of SentencePiece vocabularies such as XLM-R's (the e5 models) from
-// above: one a CJK character, one a punctuation mark, two for three digits, one for three other
-// bytes. A run of white space costs a third, because those models collapse it. Real counts of prose
-// are about two thirds of it.
+// above: one a CJK character, one a punctuation mark, two for three digits or capitals, one for three
+// other bytes. A run of white space costs a third, because those models collapse it. Measured against
+// the e5 vocabulary, real counts are 0.6 to 0.75 of it for prose, English and Chinese, 0.8 to 0.9 for
+// tables, JSON and program text; only random base64 comes out over it, by a seventh.
 type Estimator struct{}
 
 // Weights in thirds of a token.
 const (
-	weightByte  = 1
-	weightDigit = 2
-	weightMark  = 3
-	weightWide  = 3
+	weightByte    = 1
+	weightCapital = 2
+	weightDigit   = 2
+	weightMark    = 3
+	weightWide    = 3
 )
 
 // Count never splits work by context: counts of parts add up to at least the count of the whole.
@@ -38,8 +40,10 @@ func (Estimator) Count(text string) int {
 	for i := 0; i < len(text); {
 		c := text[i]
 		switch {
-		case c|0x20 >= 'a' && c|0x20 <= 'z':
+		case c >= 'a' && c <= 'z':
 			thirds += weightByte
+		case c >= 'A' && c <= 'Z':
+			thirds += weightCapital
 		case c <= ' ':
 			if !space {
 				thirds += weightByte
