@@ -122,8 +122,9 @@ CREATE INDEX document_receipts_age ON document_receipts (created_at);
 -- Chunks get their id when they are staged, so that a repeated swap inserts the same rows.
 CREATE SEQUENCE chunk_ids CACHE 64;
 
--- Chunks and vectors of versions that are not complete yet. Insert only; removed by the swap.
-CREATE TABLE staged_chunks (
+-- Chunks and vectors of versions that are not complete yet. Insert only; removed by the swap. They are not
+-- logged: a crash of the server empties them, and what they held is parsed again from the stored content.
+CREATE UNLOGGED TABLE staged_chunks (
     generation   bigint NOT NULL,
     document_key bigint NOT NULL,
     version      bigint NOT NULL,
@@ -140,7 +141,7 @@ CREATE TABLE staged_chunks (
     lex          tsvector NOT NULL,
     PRIMARY KEY (document_key, version, generation, ordinal)
 );
-CREATE TABLE staged_vectors (
+CREATE UNLOGGED TABLE staged_vectors (
     generation   bigint NOT NULL,
     document_key bigint NOT NULL,
     version      bigint NOT NULL,

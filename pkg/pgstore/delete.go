@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -27,17 +28,19 @@ var errNoDocument = errors.New("no such document")
 // document that does not exist, or is deleted already, is DOCUMENT_NOT_FOUND.
 func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, error) {
 	var a Acceptance
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		cur, again, err := openDocument(ctx, tx, d.KB, d.Subspace, d.DocID, d.Source)
+	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+		cur, again, err := openDocument(ctx, conn, d.KB, d.Subspace, d.DocID, d.Source)
 		if err != nil {
 			return err
 		}
+		b := &pgx.Batch{}
 		if again != nil {
 			a = *again
-			return nil
+		} else if a, err = remove(ctx, conn, b, d, cur); err != nil {
+			return err
 		}
-		a, err = remove(ctx, tx, d, cur)
-		return err
+		b.Queue("COMMIT")
+		return conn.SendBatch(ctx, b).Close()
 	})
 	if errors.Is(err, errNoDocument) {
 		return a, &messages.Error{Code: messages.CodeDocumentNotFound, Field: "docId", Message: fmt.Sprintf("there is no document %q", d.DocID)}
@@ -48,7 +51,7 @@ func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, err
 	return a, nil
 }
 
-func remove(ctx context.Context, tx pgx.Tx, d Deletion, cur current) (Acceptance, error) {
+func remove(ctx context.Context, q querier, b *pgx.Batch, d Deletion, cur current) (Acceptance, error) {
 	r := receiptRow{source: d.Source, kbID: d.KB.ID, key: cur.key, version: cur.version, order: d.Order, submitID: d.SubmitID}
 	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
 	if cur.version == 0 || cur.status == messages.StatusDeleted {
@@ -56,42 +59,41 @@ func remove(ctx context.Context, tx pgx.Tx, d Deletion, cur current) (Acceptance
 	}
 	if d.Order.before(cur.orderNS, cur.orderSeq) {
 		a.Outcome = Superseded
-		return a, r.write(ctx, tx, Superseded)
+		r.queue(b, Superseded)
+		return a, nil
 	}
 	r.version = cur.version + 1
 	a = Acceptance{Outcome: Removed, DocKey: cur.key, Version: r.version, Status: messages.StatusDeleted}
 	var err error
-	if a.Overtaken, err = overtake(ctx, tx, cur, &r); err != nil {
+	if a.Overtaken, err = overtake(ctx, q, cur, &r); err != nil {
 		return a, err
 	}
-	if err := dropDocument(ctx, tx, d.KB.ID, cur.key, r.version, d.Order); err != nil {
-		return a, err
-	}
-	return a, r.write(ctx, tx, Removed)
+	r.queue(b, Removed)
+	return a, dropDocument(ctx, q, b, d.KB.ID, cur.key, r.version, d.Order)
 }
 
 // dropDocument removes everything of a document from every generation and marks its tombstone.
-func dropDocument(ctx context.Context, tx pgx.Tx, kbID, key, version int64, order Order) error {
-	generations, err := collectColumn[int64](ctx, tx, "kb_generations", kbID)
+func dropDocument(ctx context.Context, q querier, b *pgx.Batch, kbID, key, version int64, order Order) error {
+	generations, err := collectColumn[int64](ctx, q, "kb_generations", kbID)
 	if err != nil {
 		return err
 	}
-	blobs, err := collectColumn[[]byte](ctx, tx, "version_blobs", key)
+	blobs, err := collectColumn[[]byte](ctx, q, "version_blobs", key)
 	if err != nil {
 		return err
 	}
-	b := &pgx.Batch{}
+	claimed, err := collectColumn[[]byte](ctx, q, "blob_claim", kbID, blobs)
+	if err != nil {
+		return err
+	}
 	for _, g := range generations {
 		b.Queue(query("live_drop"), g, []int64{key})
 	}
 	b.Queue(query("staged_drop_older"), key, version)
 	b.Queue(query("delete_versions"), key)
 	b.Queue(query("delete_mark"), key, version, order.At.UnixNano(), int64(order.Seq))
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return err
-	}
-	_, err = dropBlobs(ctx, tx, kbID, blobs)
-	return err
+	b.Queue(query("blob_drop"), kbID, claimed)
+	return nil
 }
 
 func collectColumn[T any](ctx context.Context, tx querier, name string, args ...any) ([]T, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -94,17 +95,19 @@ type current struct {
 // be loaded again.
 func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, error) {
 	var a Acceptance
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		cur, again, err := openDocument(ctx, tx, sub.KB, sub.Subspace, sub.DocID, sub.Source)
+	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+		cur, again, err := openDocument(ctx, conn, sub.KB, sub.Subspace, sub.DocID, sub.Source)
 		if err != nil {
 			return err
 		}
+		b := &pgx.Batch{}
 		if again != nil {
 			a = *again
-			return nil
+		} else if a, err = accept(ctx, conn, b, sub, cur); err != nil {
+			return err
 		}
-		a, err = accept(ctx, tx, sub, cur)
-		return err
+		b.Queue("COMMIT")
+		return conn.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
 		return Acceptance{}, fmt.Errorf("accept %s: %w", sub.DocID, err)
@@ -112,7 +115,8 @@ func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, e
 	return a, nil
 }
 
-func accept(ctx context.Context, tx pgx.Tx, sub Submission, cur current) (Acceptance, error) {
+// accept decides and queues what is to be written.
+func accept(ctx context.Context, q querier, b *pgx.Batch, sub Submission, cur current) (Acceptance, error) {
 	r := receiptRow{source: sub.Source, kbID: sub.KB.ID, key: cur.key, version: cur.version, order: sub.Order, submitID: sub.SubmitID}
 	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
 	switch {
@@ -122,27 +126,23 @@ func accept(ctx context.Context, tx pgx.Tx, sub Submission, cur current) (Accept
 		a.Outcome = Unchanged
 	case cur.sameContent(sub) && cur.isLive():
 		a.Outcome = MetadataOnly
-		if _, err := tx.Exec(ctx, query("intake_metadata"), cur.key, sub.Metadata, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq)); err != nil {
-			return a, err
-		}
+		b.Queue(query("intake_metadata"), cur.key, sub.Metadata, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
 	default:
-		return newVersion(ctx, tx, sub, cur, r)
+		return newVersion(ctx, q, b, sub, cur, r)
 	}
-	return a, r.write(ctx, tx, a.Outcome)
+	r.queue(b, a.Outcome)
+	return a, nil
 }
 
 // newVersion makes the submit the newest version and drops what it overtakes, but for what is live.
-func newVersion(ctx context.Context, tx pgx.Tx, sub Submission, cur current, r receiptRow) (Acceptance, error) {
-	if err := holdBlob(ctx, tx, sub); err != nil {
-		return Acceptance{}, err
-	}
+func newVersion(ctx context.Context, q querier, b *pgx.Batch, sub Submission, cur current, r receiptRow) (Acceptance, error) {
 	r.version = cur.version + 1
 	a := Acceptance{Outcome: Accepted, DocKey: cur.key, Version: r.version, Status: messages.StatusPending}
 	var err error
-	if a.Overtaken, err = overtake(ctx, tx, cur, &r); err != nil {
+	if a.Overtaken, err = overtake(ctx, q, cur, &r); err != nil {
 		return a, err
 	}
-	b := &pgx.Batch{}
+	holdBlob(b, sub)
 	b.Queue(query("intake_advance"), cur.key, r.version, messages.StatusPending, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
 	b.Queue(query("intake_version"), cur.key, r.version, sub.KB.ID, sub.KB.Generation.ID, sub.Title, sub.OSSKey, sub.ContentType,
 		sub.Metadata, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
@@ -151,36 +151,37 @@ func newVersion(ctx context.Context, tx pgx.Tx, sub Submission, cur current, r r
 		b.Queue(query("staged_drop_older"), cur.key, r.version)
 	}
 	r.queue(b, Accepted)
-	return a, tx.SendBatch(ctx, b).Close()
+	return a, nil
 }
 
-// holdBlob stores the content or makes sure it is still there, and keeps the collector off it until
-// the transaction ends.
-func holdBlob(ctx context.Context, tx pgx.Tx, sub Submission) error {
+// holdBlob stores content that came along, makes sure that content is there, and keeps the collector off
+// it until the transaction ends.
+func holdBlob(b *pgx.Batch, sub Submission) {
 	if sub.Content != nil {
-		tag, err := tx.Exec(ctx, query("blob_insert"), sub.KB.ID, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 1 {
-			return putParts(ctx, tx, sub.KB.ID, sub.Blob, bytes.NewReader(sub.Content))
+		b.Queue(query("blob_insert"), sub.KB.ID, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
+		for part, rest := 0, sub.Content; len(rest) > 0; part++ {
+			n := min(len(rest), BlobPartBytes)
+			b.Queue(query("blob_part_insert"), sub.KB.ID, sub.Blob.SHA256[:], part, rest[:n])
+			rest = rest[n:]
 		}
 	}
-	var size int64
-	err := tx.QueryRow(ctx, query("blob_lock"), sub.KB.ID, sub.Blob.SHA256[:]).Scan(&size)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrBlobGone
-	}
-	return err
+	b.Queue(query("blob_lock"), sub.KB.ID, sub.Blob.SHA256[:]).QueryRow(func(row pgx.Row) error {
+		var size int64
+		err := row.Scan(&size)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrBlobGone
+		}
+		return err
+	})
 }
 
 // overtake lists the submits that an open newest version answers; they end Superseded.
-func overtake(ctx context.Context, tx pgx.Tx, cur current, r *receiptRow) ([]Receipt, error) {
+func overtake(ctx context.Context, q querier, cur current, r *receiptRow) ([]Receipt, error) {
 	if cur.status != messages.StatusPending && cur.status != messages.StatusIndexing || cur.version == 0 {
 		return nil, nil
 	}
 	r.overtaken = &cur.version
-	return receiptsOf(ctx, tx, cur.key, cur.version)
+	return receiptsOf(ctx, q, cur.key, cur.version)
 }
 
 func receiptsOf(ctx context.Context, tx querier, key, version int64) ([]Receipt, error) {
@@ -212,20 +213,21 @@ func (s *Store) Answered(ctx context.Context, kbID int64, source string) (a Acce
 	return a, true, nil
 }
 
-// querier is a pool or a transaction.
+// querier is a pool, a connection or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 // openDocument makes sure the document has a row, locks it, and reads it with its newest version; or
-// finds that this submit was answered before. The statements go out together; each but the first sees
-// what the lock waited for.
-func openDocument(ctx context.Context, tx pgx.Tx, kb KB, subspace, docID, source string) (current, *Acceptance, error) {
+// finds that this submit was answered before. It begins the transaction; the statements go out together,
+// and each behind the lock sees what the lock waited for.
+func openDocument(ctx context.Context, conn *pgxpool.Conn, kb KB, subspace, docID, source string) (current, *Acceptance, error) {
 	var cur current
 	var again *Acceptance
 	var overtaken *int64
 	b := &pgx.Batch{}
+	b.Queue("BEGIN")
 	b.Queue(query("intake_open"), kb.ID, subspace, docID)
 	b.Queue(query("intake_lock"), kb.ID, subspace, docID, kb.Revision).QueryRow(cur.scanRow)
 	b.Queue(query("intake_newest"), kb.ID, subspace, docID).QueryRow(cur.scanVersion)
@@ -240,7 +242,7 @@ func openDocument(ctx context.Context, tx pgx.Tx, kb KB, subspace, docID, source
 		a.Again, again = true, &a
 		return err
 	})
-	err := tx.SendBatch(ctx, b).Close()
+	err := conn.SendBatch(ctx, b).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
 		return cur, nil, ErrKBChanged
 	}
@@ -249,7 +251,7 @@ func openDocument(ctx context.Context, tx pgx.Tx, kb KB, subspace, docID, source
 	}
 	again.Status = cur.status
 	if overtaken != nil {
-		again.Overtaken, err = receiptsOf(ctx, tx, again.DocKey, *overtaken)
+		again.Overtaken, err = receiptsOf(ctx, conn, again.DocKey, *overtaken)
 	}
 	return cur, again, err
 }
@@ -325,11 +327,6 @@ type receiptRow struct {
 
 func (r receiptRow) args(o Outcome) []any {
 	return []any{r.source, r.kbID, r.key, r.version, r.order.At.UnixNano(), int64(r.order.Seq), r.submitID, o, r.overtaken}
-}
-
-func (r receiptRow) write(ctx context.Context, tx pgx.Tx, o Outcome) error {
-	_, err := tx.Exec(ctx, query("intake_write_receipt"), r.args(o)...)
-	return err
 }
 
 func (r receiptRow) queue(b *pgx.Batch, o Outcome) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -73,27 +75,17 @@ type Staging struct {
 // many chunks to expect, in one transaction. Staging a second time changes nothing. It returns how many
 // vectors were reused; ErrStale when the version is no longer being worked on.
 func (s *Store) Stage(ctx context.Context, st Staging) (reused int, err error) {
-	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		var staged *int
-		err := tx.QueryRow(ctx, query("stage_lock"), st.Ref.DocKey, st.Ref.Version).Scan(&staged)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrStale
-		}
-		if err != nil || staged != nil {
+	err = s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+		staged, generations, err := openStaging(ctx, conn, st)
+		if err != nil {
 			return err
 		}
-		if err := copyStaged(ctx, tx, st); err != nil {
-			return err
+		b := &pgx.Batch{}
+		if !staged {
+			queueStaging(b, st, generations, &reused)
 		}
-		if reused, err = reuseVectors(ctx, tx, st); err != nil {
-			return err
-		}
-		tokens := 0
-		for i := range st.Chunks {
-			tokens += st.Chunks[i].Tokens
-		}
-		_, err = tx.Exec(ctx, query("stage_finish"), st.Ref.DocKey, st.Ref.Version, len(st.Chunks), reused, tokens, orNone(st.Warnings), st.Title)
-		return err
+		b.Queue("COMMIT")
+		return conn.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
 		return 0, fmt.Errorf("stage %s: %w", st.Ref.DocID, err)
@@ -101,42 +93,55 @@ func (s *Store) Stage(ctx context.Context, st Staging) (reused int, err error) {
 	return reused, nil
 }
 
+// openStaging begins the transaction, locks the version, and tells whether it is staged already and which
+// generations hold vectors of its space.
+func openStaging(ctx context.Context, conn *pgxpool.Conn, st Staging) (staged bool, generations []int64, err error) {
+	b := &pgx.Batch{}
+	b.Queue("BEGIN")
+	b.Queue(query("stage_lock"), st.Ref.DocKey, st.Ref.Version).QueryRow(func(row pgx.Row) error {
+		var chunks *int
+		err := row.Scan(&chunks)
+		staged = chunks != nil
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrStale
+		}
+		return err
+	})
+	if st.Space != nil {
+		b.Queue(query("generations_of_space"), st.Ref.KBID, st.Space).Query(func(rows pgx.Rows) (err error) {
+			generations, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+			return err
+		})
+	}
+	return staged, generations, conn.SendBatch(ctx, b).Close()
+}
+
+// queueStaging queues the rows of a version: one statement a chunk, which costs less than the round trips
+// of a COPY for all but very long documents.
+func queueStaging(b *pgx.Batch, st Staging, generations []int64, reused *int) {
+	ref, tokens := st.Ref, 0
+	ordinals, hashes := make([]int, len(st.Chunks)), make([][]byte, len(st.Chunks))
+	for i := range st.Chunks {
+		c := &st.Chunks[i]
+		ordinals[i], hashes[i] = c.Ordinal, c.Hash[:]
+		tokens += c.Tokens
+		b.Queue(query("stage_chunk"), ref.Generation, ref.DocKey, ref.Version, c.Ordinal, c.PageFrom, c.PageTo, c.Tokens, c.LexLen,
+			orNone(c.HeadingPath), c.Context, c.Content, c.Hash[:], c.Lex)
+	}
+	if st.Space != nil {
+		b.Queue(query("stage_reuse"), ref.Generation, ref.DocKey, ref.Version, ordinals, hashes, generations).Exec(func(tag pgconn.CommandTag) error {
+			*reused = int(tag.RowsAffected())
+			return nil
+		})
+	}
+	b.Queue(query("stage_finish"), ref.DocKey, ref.Version, ref.Generation, len(st.Chunks), tokens, orNone(st.Warnings), st.Title)
+}
+
 func orNone(s []string) []string {
 	if s == nil {
 		return []string{}
 	}
 	return s
-}
-
-func copyStaged(ctx context.Context, tx pgx.Tx, st Staging) error {
-	columns := []string{
-		"generation", "document_key", "version", "ordinal", "page_from", "page_to", "tokens", "lex_len",
-		"heading_path", "context", "content", "hash", "lex",
-	}
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{"staged_chunks"}, columns, pgx.CopyFromSlice(len(st.Chunks), func(i int) ([]any, error) {
-		c := &st.Chunks[i]
-		return []any{
-			st.Ref.Generation, st.Ref.DocKey, st.Ref.Version, c.Ordinal, c.PageFrom, c.PageTo, c.Tokens, c.LexLen,
-			orNone(c.HeadingPath), c.Context, c.Content, c.Hash[:], c.Lex,
-		}, nil
-	}))
-	return err
-}
-
-func reuseVectors(ctx context.Context, tx pgx.Tx, st Staging) (int, error) {
-	if st.Space == nil {
-		return 0, nil
-	}
-	generations, err := collectColumn[int64](ctx, tx, "generations_of_space", st.Ref.KBID, st.Space)
-	if err != nil {
-		return 0, err
-	}
-	ordinals, hashes := make([]int, len(st.Chunks)), make([][]byte, len(st.Chunks))
-	for i := range st.Chunks {
-		ordinals[i], hashes[i] = st.Chunks[i].Ordinal, st.Chunks[i].Hash[:]
-	}
-	tag, err := tx.Exec(ctx, query("stage_reuse"), st.Ref.Generation, st.Ref.DocKey, st.Ref.Version, ordinals, hashes, generations)
-	return int(tag.RowsAffected()), err
 }
 
 // EmbedWork returns the messages that ask for the vectors a staged version lacks; none when it lacks

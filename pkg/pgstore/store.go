@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -101,6 +102,28 @@ func Conflict(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && (pgErr.Code == "40001" || pgErr.Code == "40P01")
 }
+
+// pipelined runs fn on one connection. fn sends BEGIN as the first statement of its first batch and COMMIT as
+// the last of its last, which saves a round trip each; after an error the transaction is rolled back, and a
+// connection on which even that fails is closed.
+func (s *Store) pipelined(ctx context.Context, fn func(*pgxpool.Conn) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if err := fn(conn); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		if _, rollback := conn.Exec(undo, "ROLLBACK"); rollback != nil {
+			conn.Conn().Close(undo) //nolint:errcheck // broken already
+		}
+		return err
+	}
+	return nil
+}
+
+const undoTimeout = 5 * time.Second
 
 // inTx runs fn in a READ COMMITTED transaction.
 func (s *Store) inTx(ctx context.Context, fn func(pgx.Tx) error) error {

@@ -31,6 +31,7 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
+	t.Parallel()
 	cfg, err := pgxpool.ParseConfig(testkit.PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -118,9 +119,9 @@ func (e *env) vectors(n int) []pgstore.Vector {
 
 func (e *env) swap(refs ...messages.Ref) pgstore.SwapResult {
 	e.t.Helper()
-	var c []pgstore.Candidate
+	var c []pgstore.Finished
 	for _, r := range refs {
-		c = append(c, pgstore.Candidate{DocKey: r.DocKey, Version: r.Version})
+		c = append(c, pgstore.Finished{Candidate: pgstore.Candidate{DocKey: r.DocKey, Version: r.Version}})
 	}
 	res, err := e.store.SwapVersions(e.t.Context(), e.kb.Generation.ID, c)
 	if err != nil {
@@ -381,7 +382,7 @@ func TestLastBatchesCommittedAtOnceMakeOneSwap(t *testing.T) {
 			if err := e.store.StageVectors(context.WithoutCancel(t.Context()), ref, v); err != nil {
 				t.Error(err)
 			}
-			res, err := e.store.SwapVersions(context.WithoutCancel(t.Context()), e.kb.Generation.ID, []pgstore.Candidate{{DocKey: ref.DocKey, Version: ref.Version}})
+			res, err := e.store.SwapVersions(context.WithoutCancel(t.Context()), e.kb.Generation.ID, []pgstore.Finished{{Candidate: pgstore.Candidate{DocKey: ref.DocKey, Version: ref.Version}}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -484,5 +485,53 @@ func TestADeletedKnowledgeBaseLeavesNothing(t *testing.T) {
 	}
 	if n := e.count("SELECT count(*) FROM knowledge_bases"); n != 1 {
 		t.Errorf("knowledge bases: got %d, want the new one", n)
+	}
+}
+
+func TestVectorsInHandCompleteAVersionWithoutBeingStaged(t *testing.T) {
+	e := newEnv(t)
+	e.publish("a", "one")
+	sub := e.submission("d", "one\ntwo\nthree")
+	ref := e.ref(sub, e.accept(sub, pgstore.Accepted))
+	if reused, err := e.stage(ref, "one\ntwo\nthree"); err != nil || reused != 1 {
+		t.Fatalf("reused: got %d (%v), want 1", reused, err)
+	}
+	candidate := pgstore.Candidate{DocKey: ref.DocKey, Version: ref.Version}
+	vectors := e.vectors(3)
+	// The first is staged already; giving it twice must not stand for the one that is missing.
+	for _, c := range []struct {
+		vectors []pgstore.Vector
+		swapped int
+	}{{[]pgstore.Vector{vectors[0], vectors[1], vectors[1]}, 0}, {vectors[1:], 1}} {
+		res, err := e.store.SwapVersions(t.Context(), e.kb.Generation.ID, []pgstore.Finished{{Candidate: candidate, Vectors: c.vectors}})
+		if err != nil || len(res.Swapped) != c.swapped {
+			t.Fatalf("with %d vectors: got %+v (%v), want %d swapped", len(c.vectors), res, err, c.swapped)
+		}
+	}
+	if n := e.count("SELECT count(*) FROM chunks WHERE embedding IS NULL"); n != 0 {
+		t.Errorf("chunks without a vector: got %d, want none", n)
+	}
+}
+
+func TestAVersionWhoseStagedChunksAreGoneIsParsedAgain(t *testing.T) {
+	e := newEnv(t)
+	sub := e.submission("d", "one")
+	ref := e.ref(sub, e.accept(sub, pgstore.Accepted))
+	if _, err := e.stage(ref, "one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.pool.Exec(t.Context(), "TRUNCATE staged_chunks, staged_vectors"); err != nil { // as a crash of the server does
+		t.Fatal(err)
+	}
+	if res := e.swap(ref); len(res.Lost) != 1 {
+		t.Fatalf("got %+v, want it lost", res)
+	}
+	run, err := e.store.ResetStaging(t.Context(), ref)
+	if err != nil || run != 1 {
+		t.Fatalf("run: got %d (%v), want 1", run, err)
+	}
+	v, err := e.store.BeginParse(t.Context(), ref)
+	if err != nil || v.Staged || v.Run != 1 {
+		t.Errorf("got %+v (%v), want it unstaged at run 1", v, err)
 	}
 }

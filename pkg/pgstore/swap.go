@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +38,12 @@ func (s *Store) StageVectors(ctx context.Context, ref messages.Ref, vectors []Ve
 // Candidate is a version that may be complete.
 type Candidate struct{ DocKey, Version int64 }
 
+// Finished is a candidate with vectors in hand that were not staged: all that its one message brought.
+type Finished struct {
+	Candidate
+	Vectors []Vector
+}
+
 // SwapResult tells what a swap did with its candidates; those in neither list are stale or done.
 type SwapResult struct {
 	Swapped    []Candidate // live and Ready now
@@ -49,22 +54,30 @@ type SwapResult struct {
 // swapRow is a candidate as seen under the locks.
 type swapRow struct {
 	Candidate
-	kbID, generation int64
-	live             *int64
-	chunks           int
-	hasVectors       bool
-	vectors, staged  int
+	kbID            int64
+	live            *int64
+	chunks          int
+	hasVectors      bool
+	staged, missing int // chunks staged, and those of them without a vector
+}
+
+// hand is the vectors in hand of a group, as parallel arrays.
+type hand struct {
+	keys     []int64
+	ordinals []int
+	values   []pgvector.HalfVector
 }
 
 // SwapVersions makes every complete candidate of a generation live in one transaction: its rows move
 // from the staged tables to chunks, the old version's leave, one posting segment and the tombstones
 // are written, and the documents are Ready. Readers see all of it or nothing. Candidates that are
 // incomplete, overtaken or done already are left alone, so repeating a call is harmless.
-func (s *Store) SwapVersions(ctx context.Context, generation int64, candidates []Candidate) (SwapResult, error) {
+func (s *Store) SwapVersions(ctx context.Context, generation int64, finished []Finished) (SwapResult, error) {
 	var res SwapResult
+	h := handOf(finished)
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		res = SwapResult{}
-		rows, err := lockSwap(ctx, tx, generation, candidates)
+		rows, err := lockSwap(ctx, tx, generation, finished, h)
 		if err != nil {
 			return err
 		}
@@ -72,12 +85,32 @@ func (s *Store) SwapVersions(ctx context.Context, generation int64, candidates [
 		if len(ready) == 0 {
 			return nil
 		}
-		return swap(ctx, tx, generation, ready)
+		return swap(ctx, tx, generation, ready, h)
 	})
 	if err != nil {
-		return SwapResult{}, fmt.Errorf("swap %d versions of generation %d: %w", len(candidates), generation, err)
+		return SwapResult{}, fmt.Errorf("swap %d versions of generation %d: %w", len(finished), generation, err)
 	}
 	return res, nil
+}
+
+func handOf(finished []Finished) hand {
+	h := hand{keys: []int64{}, ordinals: []int{}, values: []pgvector.HalfVector{}}
+	type place struct {
+		key     int64
+		ordinal int
+	}
+	seen := map[place]bool{}
+	for _, f := range finished {
+		for _, v := range f.Vectors {
+			if at := (place{f.DocKey, v.Ordinal}); !seen[at] {
+				seen[at] = true
+				h.keys = append(h.keys, f.DocKey)
+				h.ordinals = append(h.ordinals, v.Ordinal)
+				h.values = append(h.values, pgvector.NewHalfVector(v.Values))
+			}
+		}
+	}
+	return h
 }
 
 // sort files the rows under what they are and returns those to swap.
@@ -87,7 +120,7 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 		switch {
 		case row.staged < row.chunks:
 			r.Lost = append(r.Lost, row.Candidate)
-		case row.hasVectors && row.vectors < row.chunks:
+		case row.hasVectors && row.missing > 0:
 			r.Incomplete = append(r.Incomplete, row.Candidate)
 		default:
 			r.Swapped = append(r.Swapped, row.Candidate)
@@ -98,34 +131,29 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 }
 
 // lockSwap locks the knowledge base against deletion and switches, then the documents in order of key,
-// and only then looks, with a snapshot that sees whatever the locks waited for.
-func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, candidates []Candidate) ([]swapRow, error) {
-	keys, versions := make([]int64, len(candidates)), make([]int64, len(candidates))
-	for i, c := range candidates {
-		keys[i], versions[i] = c.DocKey, c.Version
+// and only then looks, with a snapshot that sees whatever the locks waited for. Plans are made for the
+// arrays at hand: a generic one takes them for short.
+func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finished, h hand) ([]swapRow, error) {
+	keys, versions := make([]int64, len(finished)), make([]int64, len(finished))
+	for i, f := range finished {
+		keys[i], versions[i] = f.DocKey, f.Version
 	}
-	var kbID int64
-	err := tx.QueryRow(ctx, query("swap_kb_lock"), generation).Scan(&kbID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if _, err := tx.Exec(ctx, query("swap_lock_rows"), keys); err != nil {
-		return nil, err
-	}
-	rows, err := tx.Query(ctx, query("swap_lock"), keys, versions, generation)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (swapRow, error) {
-		var r swapRow
-		return r, row.Scan(&r.DocKey, &r.Version, &r.kbID, &r.live, &r.generation, &r.chunks, &r.hasVectors, &r.vectors, &r.staged)
+	var rows []swapRow
+	b := &pgx.Batch{}
+	b.Queue(query("swap_custom_plans"))
+	b.Queue(query("swap_kb_lock"), generation)
+	b.Queue(query("swap_lock_rows"), keys)
+	b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.ordinals).Query(func(found pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (swapRow, error) {
+			var r swapRow
+			return r, row.Scan(&r.DocKey, &r.Version, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.missing)
+		})
+		return err
 	})
+	return rows, tx.SendBatch(ctx, b).Close()
 }
 
-func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow) error {
+func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h hand) error {
 	keys, versions, replaced := make([]int64, len(ready)), make([]int64, len(ready)), []int64{}
 	for i, r := range ready {
 		keys[i], versions[i] = r.DocKey, r.Version
@@ -143,7 +171,7 @@ func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow) err
 		return err
 	}
 	b := &pgx.Batch{}
-	b.Queue(query("swap_chunks"), generation, keys, versions)
+	b.Queue(query("swap_chunks"), generation, keys, versions, h.keys, h.ordinals, h.values)
 	b.Queue(query("swap_documents"), keys, versions)
 	if len(replaced) > 0 {
 		b.Queue(query("swap_drop_versions"), keys, versions)

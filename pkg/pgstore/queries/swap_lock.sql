@@ -1,8 +1,19 @@
-SELECT d.key, d.version, d.kb_id, d.live_version, v.generation, v.chunks, g.space IS NOT NULL,
-       (SELECT count(*) FROM staged_vectors s WHERE s.document_key = d.key AND s.version = d.version AND s.generation = v.generation),
-       (SELECT count(*) FROM staged_chunks s WHERE s.document_key = d.key AND s.version = d.version AND s.generation = v.generation)
-FROM unnest($1::bigint[], $2::bigint[]) w(key, version)
+WITH w AS (
+    SELECT * FROM unnest($1::bigint[], $2::bigint[]) w(key, version)
+), hand AS (
+    SELECT * FROM unnest($4::bigint[], $5::int[]) h(key, ordinal)
+), staged AS (
+    SELECT s.document_key AS key, count(*) AS chunks, count(*) FILTER (WHERE v.ordinal IS NULL AND h.ordinal IS NULL) AS missing
+    FROM w
+    JOIN staged_chunks s ON s.document_key = w.key AND s.version = w.version AND s.generation = $3
+    LEFT JOIN staged_vectors v ON v.document_key = s.document_key AND v.version = s.version AND v.generation = s.generation AND v.ordinal = s.ordinal
+    LEFT JOIN hand h ON h.key = s.document_key AND h.ordinal = s.ordinal
+    GROUP BY s.document_key
+)
+SELECT d.key, d.version, d.kb_id, d.live_version, v.chunks, g.space IS NOT NULL, coalesce(st.chunks, 0), coalesce(st.missing, 0)
+FROM w
 JOIN documents d ON d.key = w.key AND d.version = w.version AND d.status = 'Indexing'
-JOIN document_versions v ON v.document_key = d.key AND v.version = d.version
+JOIN document_versions v ON v.document_key = d.key AND v.version = d.version AND v.generation = $3 AND v.chunks IS NOT NULL
 JOIN generations g ON g.id = v.generation AND g.state = 'live'
-WHERE v.generation = $3 AND v.chunks IS NOT NULL
+JOIN knowledge_bases k ON k.id = d.kb_id AND k.deleted_at IS NULL
+LEFT JOIN staged st ON st.key = d.key

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"testing"
@@ -34,13 +35,12 @@ func TestMain(m *testing.M) {
 
 const (
 	tenant = "acme"
-	dims   = 8
 	model  = "fake-model"
 )
 
 // system is every service, run in this process on servers of its own.
 type system struct {
-	t    *testing.T
+	t    testing.TB
 	nc   *nats.Conn
 	js   jetstream.JetStream
 	pool *pgxpool.Pool
@@ -51,15 +51,20 @@ type system struct {
 type options struct {
 	reconcile time.Duration // time between looks of the reconciler, and its grace
 	tracer    trace.TracerProvider
+	dims      int  // of the fake model; 0: 8
+	quiet     bool // no log
 }
 
-func start(t *testing.T, o options) *system {
+func start(t testing.TB, o options) *system {
 	t.Helper()
 	if o.reconcile == 0 {
 		o.reconcile = time.Minute
 	}
+	if o.dims == 0 {
+		o.dims = 8
+	}
 	_, connect := testkit.NATS(t)
-	s := &system{t: t, nc: connect(), fake: fakeserver.New(fakeserver.Options{Dims: dims})}
+	s := &system{t: t, nc: connect(), fake: fakeserver.New(fakeserver.Options{Dims: o.dims})}
 	var err error
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		t.Fatal(err)
@@ -86,6 +91,9 @@ func start(t *testing.T, o options) *system {
 func (s *system) run(o options, embeddingURL string, connect testkit.Connect) {
 	s.t.Helper()
 	store, log := pgstore.New(s.pool), testkit.Logger(s.t)
+	if o.quiet {
+		log = slog.New(slog.DiscardHandler)
+	}
 	ready := make(chan struct{}, 8)
 	isReady := func() { ready <- struct{}{} }
 	js := func() jetstream.JetStream {
@@ -106,8 +114,8 @@ func (s *system) run(o options, embeddingURL string, connect testkit.Connect) {
 		all = append(all, svc)
 	}
 	add(ingester.New(ingester.Config{}, ingester.Deps{JS: js(), Store: store, Logger: log, Tracer: o.tracer, Ready: isReady}))
-	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: dims}, embedder.Deps{JS: js(), Logger: log, Tracer: o.tracer, Ready: isReady}))
-	add(indexer.New(indexer.Config{ReconcileEvery: o.reconcile, Grace: o.reconcile, Model: model, Dims: dims}, indexer.Deps{JS: js(), Store: store, Logger: log, Tracer: o.tracer, Ready: isReady}))
+	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: o.dims}, embedder.Deps{JS: js(), Logger: log, Tracer: o.tracer, Ready: isReady}))
+	add(indexer.New(indexer.Config{ReconcileEvery: o.reconcile, Grace: o.reconcile, Model: model, Dims: o.dims}, indexer.Deps{JS: js(), Store: store, Logger: log, Tracer: o.tracer, Ready: isReady}))
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	for _, svc := range all {
@@ -148,7 +156,7 @@ func (s *system) createKB(in messages.CreateKB) messages.KBInfo {
 
 // events collects the terminal events of a knowledge base from now on.
 type events struct {
-	t    *testing.T
+	t    testing.TB
 	cons jetstream.Consumer
 }
 
@@ -224,7 +232,7 @@ func doc(i int) messages.Submit {
 	return messages.Submit{DocID: fmt.Sprintf("doc-%03d", i), Title: fmt.Sprintf("Title %d", i), Text: text(fmt.Sprintf("Text number %d of the test.\n\nIt has two paragraphs.", i))}
 }
 
-func readFile(t *testing.T, path string) []byte {
+func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

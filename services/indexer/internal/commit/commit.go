@@ -13,7 +13,7 @@ import (
 
 // Store is what a commit needs of the database.
 type Store interface {
-	SwapVersions(ctx context.Context, generation int64, candidates []pgstore.Candidate) (pgstore.SwapResult, error)
+	SwapVersions(ctx context.Context, generation int64, finished []pgstore.Finished) (pgstore.SwapResult, error)
 	ReadyOf(ctx context.Context, candidates []pgstore.Candidate) ([]pgstore.Ready, error)
 }
 
@@ -60,11 +60,11 @@ func New(store Store, limits Limits, swapped func(generation int64)) *Committer 
 }
 
 type group struct {
-	candidates []pgstore.Candidate
-	waiters    []chan outcome
-	chunks     int
-	due        bool // full, or its time is over
-	timer      *time.Timer
+	finished []pgstore.Finished
+	waiters  []chan outcome
+	chunks   int
+	due      bool // full, or its time is over
+	timer    *time.Timer
 }
 
 type outcome struct {
@@ -74,9 +74,9 @@ type outcome struct {
 
 // Commit makes a version live if it is complete, together with others of its generation, and waits for
 // that. chunks is about how many it has. An incomplete or stale version is no error.
-func (c *Committer) Commit(ctx context.Context, generation int64, candidate pgstore.Candidate, chunks int) (Result, error) {
+func (c *Committer) Commit(ctx context.Context, generation int64, finished pgstore.Finished, chunks int) (Result, error) {
 	wait := make(chan outcome, 1)
-	c.add(generation, candidate, chunks, wait)
+	c.add(generation, finished, chunks, wait)
 	select {
 	case o := <-wait:
 		return o.result, o.err
@@ -85,7 +85,7 @@ func (c *Committer) Commit(ctx context.Context, generation int64, candidate pgst
 	}
 }
 
-func (c *Committer) add(generation int64, candidate pgstore.Candidate, chunks int, wait chan outcome) {
+func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int, wait chan outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := c.groups[generation]
@@ -94,10 +94,10 @@ func (c *Committer) add(generation int64, candidate pgstore.Candidate, chunks in
 		g.timer = time.AfterFunc(c.limits.Wait, func() { c.expire(generation, g) })
 		c.groups[generation] = g
 	}
-	g.candidates = append(g.candidates, candidate)
+	g.finished = append(g.finished, finished)
 	g.waiters = append(g.waiters, wait)
 	g.chunks += chunks
-	if len(g.candidates) >= c.limits.Docs || g.chunks >= c.limits.Chunks {
+	if len(g.finished) >= c.limits.Docs || g.chunks >= c.limits.Chunks {
 		g.due = true
 	}
 	c.start(generation)
@@ -137,40 +137,44 @@ const commitTimeout = 60 * time.Second
 func (c *Committer) run(generation int64, g *group) {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
-	results, err := c.swap(ctx, generation, g.candidates)
-	if err != nil && len(g.candidates) > 1 && !pgstore.Retryable(err) {
+	results, err := c.swap(ctx, generation, g.finished)
+	if err != nil && len(g.finished) > 1 && !pgstore.Retryable(err) {
 		c.oneByOne(ctx, generation, g)
 		return
 	}
 	for i, w := range g.waiters {
-		w <- outcome{results[g.candidates[i]], err}
+		w <- outcome{results[g.finished[i].Candidate], err}
 	}
 }
 
 // oneByOne keeps a version that fails from failing the others of its group.
 func (c *Committer) oneByOne(ctx context.Context, generation int64, g *group) {
-	for i, candidate := range g.candidates {
-		results, err := c.swap(ctx, generation, []pgstore.Candidate{candidate})
-		g.waiters[i] <- outcome{results[candidate], err}
+	for i, f := range g.finished {
+		results, err := c.swap(ctx, generation, []pgstore.Finished{f})
+		g.waiters[i] <- outcome{results[f.Candidate], err}
 	}
 }
 
-func (c *Committer) swap(ctx context.Context, generation int64, candidates []pgstore.Candidate) (map[pgstore.Candidate]Result, error) {
-	res, err := c.store.SwapVersions(ctx, generation, candidates)
+func (c *Committer) swap(ctx context.Context, generation int64, finished []pgstore.Finished) (map[pgstore.Candidate]Result, error) {
+	res, err := c.store.SwapVersions(ctx, generation, finished)
 	if err != nil {
 		return nil, err
 	}
 	if len(res.Swapped) > 0 && c.swapped != nil {
 		c.swapped(generation)
 	}
-	results := make(map[pgstore.Candidate]Result, len(candidates))
+	results := make(map[pgstore.Candidate]Result, len(finished))
 	for _, lost := range res.Lost {
 		results[lost] = Result{Lost: true}
 	}
-	if len(res.Incomplete)+len(res.Lost) == len(candidates) {
+	if len(res.Incomplete)+len(res.Lost) == len(finished) {
 		return results, nil
 	}
 	// Versions that an earlier delivery made live are told of again: its event may not have gone out.
+	candidates := make([]pgstore.Candidate, len(finished))
+	for i, f := range finished {
+		candidates[i] = f.Candidate
+	}
 	ready, err := c.store.ReadyOf(ctx, candidates)
 	if err != nil {
 		return nil, err

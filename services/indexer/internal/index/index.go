@@ -23,7 +23,7 @@ type Store interface {
 
 // Committer makes complete versions live.
 type Committer interface {
-	Commit(ctx context.Context, generation int64, candidate pgstore.Candidate, chunks int) (commit.Result, error)
+	Commit(ctx context.Context, generation int64, finished pgstore.Finished, chunks int) (commit.Result, error)
 }
 
 // Handler handles index work. Safe for concurrent use.
@@ -38,7 +38,7 @@ func New(store Store, committer Committer) *Handler {
 	return &Handler{store: store, commit: committer, now: time.Now}
 }
 
-// Handle stages the vectors of a message and tries to make its version live. What it returns is to be
+// Handle takes the vectors of a message and tries to make its version live. What it returns is to be
 // published: the Ready events, or the work of parsing again where staged chunks were lost. Running
 // it twice changes nothing and returns the same.
 func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error) {
@@ -53,15 +53,23 @@ func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error
 	if err != nil {
 		return nil, err
 	}
+	if w.Parts == 1 { // they are all there will be: no need to set them down first
+		return h.finish(ctx, w.Ref, vectors, len(vectors))
+	}
 	if err := h.store.StageVectors(ctx, w.Ref, vectors); err != nil {
 		return nil, err
 	}
-	return h.Finish(ctx, w.Ref, len(vectors)*max(w.Parts, 1))
+	return h.finish(ctx, w.Ref, nil, len(vectors)*w.Parts)
 }
 
 // Finish makes a version live if everything of it is staged, and returns what is to be published.
 func (h *Handler) Finish(ctx context.Context, ref messages.Ref, chunks int) ([]bus.Message, error) {
-	res, err := h.commit.Commit(ctx, ref.Generation, pgstore.Candidate{DocKey: ref.DocKey, Version: ref.Version}, chunks)
+	return h.finish(ctx, ref, nil, chunks)
+}
+
+func (h *Handler) finish(ctx context.Context, ref messages.Ref, vectors []pgstore.Vector, chunks int) ([]bus.Message, error) {
+	candidate := pgstore.Candidate{DocKey: ref.DocKey, Version: ref.Version}
+	res, err := h.commit.Commit(ctx, ref.Generation, pgstore.Finished{Candidate: candidate, Vectors: vectors}, chunks)
 	if err != nil {
 		return nil, err
 	}
