@@ -38,8 +38,12 @@ type dispatcher struct {
 	inMsgs chan *nats.Msg
 	bells  chan bell
 	found  chan found
+	status chan nats.Status
 	bg     sync.WaitGroup
 
+	// Requests under way are lost with the connection: link ends with it.
+	link       context.Context
+	breakLink  context.CancelFunc
 	recovering bool
 }
 
@@ -70,6 +74,8 @@ func newDispatcher(ctx context.Context, s *Subscriber) (*dispatcher, error) {
 		return nil, fmt.Errorf("subscribe to replies: %w", err)
 	}
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	d.link, d.breakLink = context.WithCancel(d.ctx)
+	d.status = s.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING)
 	return d, nil
 }
 
@@ -103,6 +109,8 @@ func (d *dispatcher) loop() {
 			d.onBell(b)
 		case f := <-d.found:
 			d.onFound(f)
+		case <-d.status:
+			d.relink()
 		case <-d.s.freed:
 			d.free++
 		case <-time.After(d.untilWake()):
@@ -137,7 +145,9 @@ func (d *dispatcher) fetching() bool {
 
 // close ends every background request. Messages that still arrive go back after their ack wait.
 func (d *dispatcher) close() {
+	d.breakLink()
 	d.stop()
+	d.s.nc.RemoveStatusListener(d.status)
 	d.bg.Wait()
 	if err := d.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		d.s.cfg.Log.Warn("unsubscribe", "err", err)
@@ -161,8 +171,8 @@ func (d *dispatcher) untilWake() time.Duration {
 // ask sends requests for as many messages as there are free workers, lane after lane.
 func (d *dispatcher) ask() {
 	d.wakeLanes()
-	if d.recovering || d.s.gate.wait() > 0 {
-		return
+	if d.recovering || d.s.gate.wait() > 0 || !d.s.nc.IsConnected() {
+		return // a request that waits for a connection would come too late
 	}
 	for range d.lanes {
 		if d.free == 0 {
@@ -294,9 +304,10 @@ func (d *dispatcher) onEmpty(l *lane) {
 func (d *dispatcher) watch(l *lane) {
 	l.state = laneWatched
 	d.bg.Add(1)
+	link := d.link
 	go func() {
 		defer d.bg.Done()
-		d.bells <- bell{l.index, ring(d.ctx, d.s.nc, l.subject, d.s.cfg.WatchWait)}
+		d.bells <- bell{l.index, ring(link, d.s.nc, l.subject, d.s.cfg.WatchWait)}
 	}()
 }
 
@@ -306,13 +317,24 @@ func (d *dispatcher) onBell(b bell) {
 		return
 	}
 	switch {
-	case b.err == nil:
+	case b.err == nil, errors.Is(b.err, context.Canceled):
 		l.state = laneReady
 	case errors.Is(b.err, errExpired):
 		l.failures, l.vain = 0, 0
 		d.watch(l)
 	default:
 		d.onTrouble(l, b.err)
+	}
+}
+
+// relink drops what was asked over a connection that is no more, instead of waiting for its answers.
+func (d *dispatcher) relink() {
+	d.breakLink()
+	d.link, d.breakLink = context.WithCancel(d.ctx)
+	for _, l := range d.lanes {
+		if l.state == laneFetching {
+			d.endFetch(l)
+		}
 	}
 }
 

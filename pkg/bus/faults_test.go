@@ -26,6 +26,7 @@ func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, Settings{AckWait: 2 * time.Second})
+			e.pub = e.publisher(PublisherConfig{AckTimeout: time.Second})
 			const publishers, batches, size, breaks = 4, 25, 40, 4
 			seen := newTally()
 			e.run(SubscriberConfig{Workers: 8, WatchWait: time.Second}, func(_ context.Context, d Delivery) ([]Message, error) {
