@@ -5,8 +5,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/embedder"
+	"github.com/weir-project/weir/services/indexer"
+	"github.com/weir-project/weir/services/ingester"
+	"github.com/weir-project/weir/services/retriever"
 )
 
 // Names of the parts that are not services.
@@ -38,7 +42,26 @@ type serviceSpec struct {
 // needs to be run by `weir up`, named in --only and shown by `weir status`.
 func services() []serviceSpec {
 	return []serviceSpec{
-		{name: "embedder", needsEmbedding: true, new: newEmbedder},
+		{name: "ingester", needsDB: true, new: opener(ingester.DefaultConfig, ingester.Open)},
+		{name: "embedder", needsEmbedding: true, new: opener(embedder.DefaultConfig, openEmbedder)},
+		{name: "indexer", needsDB: true, new: opener(indexer.DefaultConfig, indexer.Open)},
+		{name: "retriever", needsDB: true, new: opener(retriever.DefaultConfig, openRetriever)},
+	}
+}
+
+// opener makes a constructor of a service from its defaults and the way it is opened.
+func opener[C any, P interface {
+	*C
+	service.Settings
+}, S runner](
+	defaults func() C, open func(context.Context, *service.Process, C) (S, error),
+) func(context.Context, *service.Process, load) (runner, error) {
+	return func(ctx context.Context, p *service.Process, load load) (runner, error) {
+		cfg := defaults()
+		if err := load(P(&cfg)); err != nil {
+			return nil, err
+		}
+		return open(ctx, p, cfg)
 	}
 }
 
@@ -53,11 +76,7 @@ func partNames() []string {
 	return names
 }
 
-func newEmbedder(ctx context.Context, p *service.Process, load load) (runner, error) {
-	cfg := embedder.DefaultConfig()
-	if err := load(&cfg); err != nil {
-		return nil, err
-	}
+func openEmbedder(ctx context.Context, p *service.Process, cfg embedder.Config) (*embedder.Service, error) {
 	work, err := p.NATS(ctx)
 	if err != nil {
 		return nil, err
@@ -72,6 +91,21 @@ func newEmbedder(ctx context.Context, p *service.Process, load load) (runner, er
 	}
 	return embedder.New(cfg, embedder.Deps{
 		JS: js, Requests: requests, Logger: p.Logger, Ready: p.Health.Ready,
+		Tracer: p.Telemetry.Tracers, Meter: p.Telemetry.Meters,
+	})
+}
+
+func openRetriever(ctx context.Context, p *service.Process, cfg retriever.Config) (*retriever.Service, error) {
+	pool, err := p.Postgres(ctx, pgstore.Configure)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := p.NATS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return retriever.New(cfg, retriever.Deps{
+		NC: nc, Store: pgstore.New(pool), Logger: p.Logger, Ready: p.Health.Ready,
 		Tracer: p.Telemetry.Tracers, Meter: p.Telemetry.Meters,
 	})
 }

@@ -26,7 +26,7 @@ func (r *runtime) prepare(ctx context.Context) error {
 	if err := r.checkNeeds(); err != nil {
 		return err
 	}
-	if r.databaseURL != "" {
+	if r.databaseURL != "" && r.uses(partPostgres, func(s serviceSpec) bool { return s.needsDB }) {
 		if err := r.awaitPostgres(ctx); err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (r *runtime) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.natsURL != "" {
+	if r.natsURL != "" && r.uses(partNATS, func(serviceSpec) bool { return true }) {
 		var opts []nats.Option
 		if r.opts.runs(partNATS) {
 			opts = append(opts, r.bus.inProcess)
@@ -47,6 +47,20 @@ func (r *runtime) prepare(ctx context.Context) error {
 		}
 	}
 	return r.probeEmbedding(ctx)
+}
+
+// uses tells whether the part, or a service that needs it, runs here: an address in the environment alone
+// is no reason to wait for what is behind it.
+func (r *runtime) uses(part string, needs func(serviceSpec) bool) bool {
+	if r.opts.runs(part) {
+		return true
+	}
+	for _, s := range services() {
+		if needs(s) && r.opts.runs(s.name) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkNeeds finds services that could not work for want of something that neither runs here nor has an
@@ -122,10 +136,7 @@ func Provision(ctx context.Context, cfg service.Config, logger *slog.Logger, opt
 
 // probeEmbedding tries the model where a server is used and run here or needed by a service of ours.
 func (r *runtime) probeEmbedding(ctx context.Context) error {
-	needed := r.opts.runs(partEmbedding)
-	for _, s := range services() {
-		needed = needed || (s.needsEmbedding && r.opts.runs(s.name))
-	}
+	needed := r.uses(partEmbedding, func(s serviceSpec) bool { return s.needsEmbedding })
 	if !needed || r.embeddingURL == "" || r.opts.EmbeddingModel == "" {
 		return nil
 	}
