@@ -164,12 +164,12 @@ CREATE TABLE chunks (
     tokens       int NOT NULL,
     lex_len      int NOT NULL,                         -- length for BM25
     active       boolean NOT NULL DEFAULT true,
+    embedding    halfvec,                              -- before all other long columns: a scan of vectors reads no further
     heading_path text[] NOT NULL,
     context      text NOT NULL,                        -- title and headings as embedded and analysed
     content      text NOT NULL,
     hash         bytea NOT NULL,                       -- SHA-256 of the exact string sent to the model
     lex          tsvector NOT NULL,                    -- lexemes and positions, never made by to_tsvector
-    embedding    halfvec,
     PRIMARY KEY (generation, chunk_id)
 ) PARTITION BY LIST (generation);
 ALTER TABLE chunks ALTER COLUMN embedding SET STORAGE PLAIN, ALTER COLUMN hash SET STORAGE PLAIN,

@@ -105,7 +105,8 @@ func (r *searchRun) hybridStatement(hits []postings.Hit, extra int) (*statement,
 			return nil, fmt.Errorf("generation %d has metric %q", r.plan.KB.Generation.ID, space.Metric)
 		}
 		vector := s.arg(pgvector.NewHalfVector(r.plan.Dense.Vector))
-		distance = fmt.Sprintf("c.embedding::halfvec(%d) %s %s", space.Dims, m.operator, vector)
+		// No cast to halfvec(d): it takes a third of the time, and only an index of that expression needs it.
+		distance = "c.embedding " + m.operator + " " + vector
 	}
 	visible := r.visible(s)
 	if r.plan.Dense != nil {
@@ -133,7 +134,7 @@ func (r *searchRun) addDense(s *statement, name, distance, visible string, limit
 	}
 	s.add("SELECT c.chunk_id, c.distance, c.ordinal, d.subspace, d.doc_id, true FROM (SELECT c.chunk_id, ", distance,
 		" AS distance, c.document_key, c.version, c.ordinal FROM ", name, " c", join,
-		" WHERE c.embedding IS NOT NULL AND ", visible, " ORDER BY 2 LIMIT ", s.arg(limit), ") c", joinByKey)
+		" WHERE ", visible, " ORDER BY 2 LIMIT ", s.arg(limit), ") c", joinByKey)
 }
 
 // hybrid runs the statement after whatever the batch holds already.
