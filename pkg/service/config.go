@@ -82,9 +82,9 @@ func parse(fs *flag.FlagSet, args []string, getenv func(string) string, file *st
 	return Fill(fs, given, getenv, *file, false)
 }
 
-// Fill gives the flags that were not given a value from the environment and then from a file (empty: none). Load does it for a
-// command line; Fill is for flags that somebody else has parsed. lenient passes over lines of the file that are of no flag here,
-// for a file that several programs share.
+// Fill gives the flags that were not given a value from the environment and then from a file (empty:
+// none). Load does it for a command line; Fill is for flags that somebody else has parsed. lenient passes
+// over lines of the file that are of no flag here, for a file that several programs share.
 func Fill(fs *flag.FlagSet, given map[string]bool, getenv func(string) string, file string, lenient bool) error {
 	set := maps.Clone(given)
 	if set == nil {

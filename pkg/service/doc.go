@@ -1,22 +1,20 @@
 // Package service is the life of a process: settings, log, telemetry, health, connections, signals and
 // the end. The four services and `weir up` share it, so that a service's main is about twenty lines:
 //
-//	type settings struct{ embedder.Config }
-//
 //	func main() {
-//		os.Exit(service.Main("embedder", &settings{}, run))
+//		cfg := embedder.DefaultConfig()
+//		os.Exit(service.Main("embedder", &cfg, run))
 //	}
 //
-//	func run(ctx context.Context, p *service.Process, s *settings) error {
+//	func run(ctx context.Context, p *service.Process, cfg *embedder.Config) error {
 //		nc, err := p.NATS(ctx)
 //		if err != nil {
 //			return err
 //		}
-//		svc, err := embedder.New(s.Config, embedder.Deps{NC: nc, Logger: p.Logger})
+//		svc, err := embedder.New(*cfg, embedder.Deps{NC: nc, Logger: p.Logger, Ready: p.Health.Ready})
 //		if err != nil {
 //			return err
 //		}
-//		p.Health.Ready()
 //		return svc.Run(ctx)
 //	}
 //

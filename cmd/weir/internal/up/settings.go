@@ -23,7 +23,8 @@ func (r *runtime) load(settings ...service.Settings) error {
 		"embedding-api-key":  r.opts.EmbeddingKey.Reveal(),
 		"embedding-model":    r.opts.EmbeddingModel,
 	} {
-		if value == "" || fs.Lookup(name) == nil {
+		// No model means that none is to be tried; an empty address means that nothing is known of one.
+		if (value == "" && name != "embedding-model") || fs.Lookup(name) == nil {
 			continue
 		}
 		if err := fs.Set(name, value); err != nil {
