@@ -3,6 +3,7 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -81,5 +82,25 @@ func TestSubmitRefNamesASubmit(t *testing.T) {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+func TestEveryCodeIsExplained(t *testing.T) {
+	text, err := os.ReadFile("../../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]int{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|").FindAllSubmatch(text, -1) {
+		rows[string(m[1])]++
+	}
+	for name, code := range stringConstants(t, "Code") {
+		if rows[code] != 1 {
+			t.Errorf("docs/errors.md has %d rows of %s = %q", rows[code], name, code)
+		}
+		delete(rows, code)
+	}
+	for code := range rows {
+		t.Errorf("docs/errors.md explains %q, which is no code", code)
 	}
 }

@@ -86,3 +86,35 @@ func stringConstants(t *testing.T, prefix string) map[string]string {
 	}
 	return out
 }
+
+// constantsOf returns the values of the string constants of a named type, by name.
+func constantsOf(t *testing.T, typeName string) map[string]string {
+	t.Helper()
+	all, out := stringConstants(t, ""), map[string]string{}
+	for _, f := range sourceFiles(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Names) != 1 {
+				return true
+			}
+			if value, ok := all[spec.Names[0].Name]; ok && declaredAs(spec, typeName) {
+				out[spec.Names[0].Name] = value
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// declaredAs recognises X T = "…" and X = T("…").
+func declaredAs(spec *ast.ValueSpec, typeName string) bool {
+	if id, ok := spec.Type.(*ast.Ident); ok {
+		return id.Name == typeName
+	}
+	call, ok := spec.Values[0].(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	id, ok := call.Fun.(*ast.Ident)
+	return ok && id.Name == typeName
+}

@@ -31,8 +31,13 @@ func (r Ref) Validate() error {
 		name    string
 		missing bool
 	}{
-		{"tenant", r.Tenant == ""}, {"kb", r.KB == ""}, {"kbId", r.KBID <= 0}, {"generation", r.Generation <= 0},
-		{"docId", r.DocID == ""}, {"docKey", r.DocKey <= 0}, {"version", r.Version <= 0},
+		{"tenant", r.Tenant == ""},
+		{"kb", r.KB == ""},
+		{"kbId", r.KBID <= 0},
+		{"generation", r.Generation <= 0},
+		{"docId", r.DocID == ""},
+		{"docKey", r.DocKey <= 0},
+		{"version", r.Version <= 0},
 	} {
 		if f.missing {
 			return Invalid(f.name, "is missing")
