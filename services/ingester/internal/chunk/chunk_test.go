@@ -218,13 +218,25 @@ func TestWholeCutsWhatHasNoBoundary(t *testing.T) {
 	}
 }
 
-// TestTimeGrowsWithTheText doubles hostile inputs; four times the time would be quadratic.
-func TestTimeGrowsWithTheText(t *testing.T) {
+// countedBytes adds up what it is asked to count.
+type countedBytes struct {
+	Counter
+	bytes int
+}
+
+func (c *countedBytes) Count(text string) int {
+	c.bytes += len(text)
+	return c.Counter.Count(text)
+}
+
+// TestWorkGrowsWithTheText gives hostile inputs: no byte may be counted more than some times, and
+// sixteen times the text must not take sixteen times sixteen the time.
+func TestWorkGrowsWithTheText(t *testing.T) {
 	exact, err := CounterFor("text-embedding-3-small")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, make := range map[string]func(int) string{
+	for name, repeat := range map[string]func(int) string{
 		"one word":    func(n int) string { return strings.Repeat("a", n) },
 		"short lines": func(n int) string { return strings.Repeat("ab\n", n/3) },
 		"empty lines": func(n int) string { return "a" + strings.Repeat("\n", n) + "b" },
@@ -235,25 +247,21 @@ func TestTimeGrowsWithTheText(t *testing.T) {
 	} {
 		for _, counter := range []Counter{Estimator{}, exact} {
 			run := func(n int) time.Duration {
-				doc := parse.Document{Text: make(n)}
-				if name == "many blocks" {
-					doc = markdown(t, doc.Text)
+				doc := markdown(t, repeat(n))
+				work := &countedBytes{Counter: counter}
+				start := time.Now()
+				if _, _, err := Split(doc, Config{Counter: work}); err != nil {
+					t.Fatal(err)
 				}
-				best := time.Hour
-				for range 3 {
-					start := time.Now()
-					if _, _, err := Split(doc, Config{Counter: counter}); err != nil {
-						t.Fatal(err)
-					}
-					best = min(best, time.Since(start))
+				took := time.Since(start)
+				if most := 12 * len(doc.Text); work.bytes > most {
+					t.Errorf("%s, %T: %d bytes counted of a text of %d", name, counter, work.bytes, len(doc.Text))
 				}
-				return best
+				return took
 			}
-			const n = 1 << 14
-			small, large := run(n), run(4*n)
-			t.Logf("%s, %T: %v, %v", name, counter, small, large)
-			if large > 10*small && large > 50*time.Millisecond {
-				t.Errorf("%s, %T: %v for %d bytes, %v for four times as much", name, counter, small, n, large)
+			const n = 1 << 12
+			if small, large := run(n), run(16*n); large > 100*small && large > time.Second {
+				t.Errorf("%s, %T: %v for %d bytes, %v for sixteen times as much", name, counter, small, n, large)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,23 +95,39 @@ func flateBomb() []byte {
 		pdfStream("/Filter /FlateDecode", packed.String()))
 }
 
+// TestTheWallClockHoldsWhilePagesCome: every page comes in time, the file does not.
+func TestTheWallClockHoldsWhilePagesCome(t *testing.T) {
+	t.Parallel()
+	page := "BT /F1 12 Tf " + strings.Repeat("(A) Tj ", 2000) + " ET"
+	data := pdfPages(slices.Repeat([]string{page}, 4000)...)
+	parser := parse.Parser{Limits: parse.Limits{PDFWall: 500 * time.Millisecond, TextBytes: 100 << 20}}
+	_, err := parser.Parse(t.Context(), parse.Input{Data: data})
+	if got, ok := messages.AsError(err); !ok || got.Code != messages.CodeParseLimit || !strings.Contains(got.Message, "500ms") {
+		t.Errorf("got %v, want the wall clock to end it", err)
+	}
+}
+
 // TestHostilePDFsEndInATypedErrorAndHarmNothing: each of these ends a process, or never ends, when it
 // is read in process.
 func TestHostilePDFsEndInATypedErrorAndHarmNothing(t *testing.T) {
 	t.Parallel()
-	parser := parse.Parser{Limits: parse.Limits{PDFWall: 6 * time.Second, PDFStall: 3 * time.Second, PDFMemory: 512 << 20}}
 	for name, test := range map[string]struct {
-		data []byte
-		code messages.Code
+		data  []byte
+		code  messages.Code
+		never bool // ends by itself
 	}{
-		"object stream inside itself":    {selfObjectStream(), messages.CodeParseLimit},
-		"subsection start 4e9":           {hugeSubsection(), messages.CodeParseLimit},
-		"kids cycle":                     {kidsCycle(), messages.CodeDamagedDocument},
-		"content ends in a hex string":   {pdfPages("BT /F1 12 Tf <AB"), messages.CodeParseLimit},
-		"hundred million text operators": {flateBomb(), messages.CodeParseLimit},
+		"object stream inside itself":  {selfObjectStream(), messages.CodeParseLimit, false},
+		"subsection start 4e9":         {hugeSubsection(), messages.CodeParseLimit, false},
+		"kids cycle":                   {kidsCycle(), messages.CodeDamagedDocument, false},
+		"content ends in a hex string": {pdfPages("BT /F1 12 Tf <AB"), messages.CodeParseLimit, true},
+		"thirteen million operators":   {flateBomb(), messages.CodeParseLimit, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			parser := parse.Parser{Limits: parse.Limits{PDFMemory: 512 << 20}}
+			if test.never {
+				parser.Limits.PDFStall = time.Second
+			}
 			start := time.Now()
 			doc, err := parser.Parse(t.Context(), parse.Input{Data: test.data, ContentType: "application/pdf"})
 			document, ok := messages.AsError(err)
@@ -125,7 +142,7 @@ func TestHostilePDFsEndInATypedErrorAndHarmNothing(t *testing.T) {
 	}
 	t.Run("and a good file is read meanwhile", func(t *testing.T) {
 		t.Parallel()
-		doc, err := parser.Parse(t.Context(), parse.Input{Data: pdfPages("BT /F1 12 Tf 72 700 Td (Code E-4217) Tj ET")})
+		doc, err := parse.Parse(t.Context(), parse.Input{Data: pdfPages("BT /F1 12 Tf 72 700 Td (Code E-4217) Tj ET")})
 		if err != nil || strings.TrimSpace(doc.Text) != "Code E-4217" {
 			t.Errorf("got %q, error %v", doc.Text, err)
 		}

@@ -127,7 +127,7 @@ func (c *child) death() error {
 	case strings.Contains(said, "stack exceeds") || strings.Contains(said, "stack overflow"):
 		return messages.Errorf(messages.CodeParseLimit, "the PDF nests more deeply than the reader's stack allows")
 	case strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") ||
-		strings.Contains(said, "len out of range"):
+		strings.Contains(said, "len out of range") || strings.Contains(said, "address space collisions"): // of race builds
 		return messages.Errorf(messages.CodeParseLimit, "reading the PDF needed more than %d MiB of memory", c.limits.MemoryBytes>>20)
 	case strings.HasPrefix(said, refused):
 		return fmt.Errorf("PDF worker: %s", strings.TrimSpace(said))
