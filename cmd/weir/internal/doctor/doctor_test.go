@@ -104,12 +104,12 @@ func TestBusThatIsNotThere(t *testing.T) {
 func TestBusWithoutJetStream(t *testing.T) {
 	t.Parallel()
 	server, connect := testkit.NATS(t)
-	if err := server.DisableJetStream(); err != nil {
+	if err := server.GlobalAccount().DisableJetStream(); err != nil {
 		t.Fatal(err)
 	}
 	d := deps()
 	d.Connect = func(context.Context) (*nats.Conn, error) { return connect(), nil }
-	d.Patience = time.Second // such a server does not answer at all
+
 	expect(t, d, "bus", doctor.Fail, "no JetStream", "nats-server --jetstream")
 	expect(t, d, "streams", doctor.Skip, "needs JetStream", "")
 }
