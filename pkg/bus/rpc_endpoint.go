@@ -206,7 +206,7 @@ func (e *endpoint) public(r Request, err error) *messages.Error {
 
 // send encodes and sends a reply; one that does not fit is replaced by RESPONSE_TOO_LARGE.
 func (e *endpoint) send(req micro.Request, env messages.Envelope, h micro.Headers) {
-	body, err := json.Marshal(env)
+	body, err := env.Encode()
 	if err != nil {
 		e.s.opts.Log.Error("encode envelope", "endpoint", e.Name, "err", err)
 		return

@@ -106,6 +106,7 @@ type SearchResult struct {
 // before they cut their lists, and order ties by subspace, document id and ordinal.
 func (s *Searcher) Search(ctx context.Context, plan SearchPlan) (SearchResult, error) {
 	run := &searchRun{Searcher: s, plan: plan, restricted: plan.Subspaces != nil || plan.Where != nil}
+	run.snap.generic = !run.restricted
 	err := s.store.inSnapshot(ctx, &run.snap, func() error { return run.all(ctx) })
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == undefinedTable {
