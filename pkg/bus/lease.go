@@ -37,7 +37,7 @@ func leaseOf(ctx context.Context) *lease {
 }
 
 // newLease describes m. It never fails: what is wrong with a message is kept for its dead letter.
-func newLease(s *Subscriber, ctx context.Context, m *nats.Msg, meta *nats.MsgMetadata, created time.Time) *lease {
+func newLease(ctx context.Context, s *Subscriber, m *nats.Msg, meta *nats.MsgMetadata, created time.Time) *lease {
 	l := &lease{s: s, wire: m}
 	ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.ctx = context.WithValue(ctx, leaseKey{}, l)

@@ -49,28 +49,29 @@ var (
 	errGone       = errors.New("consumer is gone")
 )
 
-// pullStatus returns what a reply without a message says; nil for a message and for a sign of life.
-func pullStatus(m *nats.Msg) (err error, status bool) {
+// pullStatus tells whether a reply is a status instead of a message, and what it says: nil for a sign
+// of life.
+func pullStatus(m *nats.Msg) (status bool, err error) {
 	code := natsCarrier(m.Header).Get("Status")
 	if code == "" || len(m.Data) > 0 || strings.HasPrefix(m.Reply, "$JS.ACK.") {
-		return nil, false
+		return false, nil
 	}
 	what := strings.ToLower(natsCarrier(m.Header).Get("Description"))
 	switch {
 	case code == "100":
-		return nil, true
+		return true, nil
 	case code == "404", code == "408" && strings.Contains(what, "requests pending"):
-		return errNoMessages, true
+		return true, errNoMessages
 	case code == "408":
-		return errExpired, true
+		return true, errExpired
 	case code == "409" && strings.Contains(what, "maxbytes"):
-		return errRang, true
+		return true, errRang
 	case code == "409" && strings.Contains(what, "batch completed"):
-		return errNoMessages, true
+		return true, errNoMessages
 	case code == "409" && strings.Contains(what, "consumer deleted"), code == "503":
-		return errGone, true
+		return true, errGone
 	}
-	return fmt.Errorf("pull refused: %s %.100s", code, what), true
+	return true, fmt.Errorf("pull refused: %s %.100s", code, what)
 }
 
 // ring waits on a lane without taking a message: the server answers a one-byte request as soon as it
@@ -85,14 +86,14 @@ func ring(ctx context.Context, nc *nats.Conn, subject string, wait time.Duration
 	if err != nil {
 		return fmt.Errorf("watch lane: %w", err)
 	}
-	status, ok := pullStatus(reply)
-	if !ok { // no message is that small; should one be, it goes straight back
+	isStatus, err := pullStatus(reply)
+	if !isStatus { // no message is that small; should one be, it goes straight back
 		return errors.Join(nakReply(nc, reply.Reply, 0), errors.New("watch lane: got a message"))
 	}
-	if errors.Is(status, errRang) {
+	if errors.Is(err, errRang) {
 		return nil
 	}
-	return status
+	return err
 }
 
 // Answers to a delivery. They are asynchronous: a lost one means a redelivery.

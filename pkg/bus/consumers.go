@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// recover waits until every consumer is there again, asking OnMissing to help. Only the time in which
+// awaitConsumers waits until every consumer is there again, asking OnMissing to help. Only the time in which
 // the server itself says that something is missing counts towards the grace: an election or a lost
 // connection may last.
-func (d *dispatcher) recover() error {
+func (d *dispatcher) awaitConsumers() error {
 	var missingSince time.Time
 	for attempt := 1; ; attempt++ {
 		err := d.lookUpOnce()
@@ -76,7 +76,7 @@ func (d *dispatcher) start(l *lane, m *nats.Msg, meta *nats.MsgMetadata) bool {
 		return false
 	}
 	s.leases.Add(1)
-	go s.serve(newLease(s, d.ctx, m, meta, created))
+	go s.serve(newLease(d.ctx, s, m, meta, created))
 	return true
 }
 
