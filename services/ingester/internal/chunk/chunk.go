@@ -13,16 +13,16 @@ const MaxTextBytes = 64 << 10
 
 // Defaults and bounds of a configuration, in tokens.
 const (
-	DefaultSize    = 400
-	DefaultOverlap = 40
-	MinSize        = 32
-	MaxSize        = 8192
+	DefaultSize    = messages.DefaultChunkSize
+	DefaultOverlap = messages.DefaultChunkOverlap
+	MinSize        = messages.MinChunkSize
+	MaxSize        = messages.MaxChunkSize
 )
 
 // Names of the strategies.
 const (
-	Tokens = "tokens"
-	Whole  = "whole"
+	Tokens = messages.ChunkTokens
+	Whole  = messages.ChunkWhole
 )
 
 // Version names the algorithm; it changes when the same input gives other chunks.

@@ -22,11 +22,10 @@ import (
 // *messages.Error. Safe for concurrent use.
 func Extract(ctx context.Context, program string, data []byte, limits Limits) (Document, error) {
 	if program == "" {
-		self, err := os.Executable()
-		if err != nil {
+		var err error
+		if program, err = self(); err != nil {
 			return Document{}, fmt.Errorf("find own program: %w", err)
 		}
-		program = self
 	}
 	arg, err := json.Marshal(limits)
 	if err != nil {

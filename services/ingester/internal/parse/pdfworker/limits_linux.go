@@ -24,6 +24,9 @@ func isolate(cmd *exec.Cmd) {
 	}
 }
 
+// self is this program, also after its file was replaced by a newer one.
+func self() (string, error) { return "/proc/self/exe", nil }
+
 // limitSelf sets the limits of this process. It returns the names of those the system lacks.
 func limitSelf(l Limits) ([]string, error) {
 	space, err := addressSpace()
