@@ -150,6 +150,11 @@ CREATE UNLOGGED TABLE staged_vectors (
     PRIMARY KEY (document_key, version, generation, ordinal)
 );
 
+-- They live for seconds: keep them in line and spend nothing on compressing them.
+ALTER TABLE staged_chunks ALTER COLUMN content SET STORAGE EXTERNAL, ALTER COLUMN context SET STORAGE EXTERNAL, ALTER COLUMN lex SET STORAGE EXTERNAL;
+ALTER TABLE staged_chunks SET (toast_tuple_target = 8160);
+ALTER TABLE staged_vectors ALTER COLUMN embedding SET STORAGE EXTERNAL;
+
 -- The chunks readers see: only those of live versions. One partition a generation, made and attached
 -- when the generation is, so that each has its own vector index and can be dropped whole. Text
 -- and lexemes go out of line first, so that a scan of the vectors reads little else.

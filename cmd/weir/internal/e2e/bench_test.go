@@ -32,7 +32,7 @@ func benchmarkIngest(b *testing.B, docs, chunks int) {
 	s := start(b, options{dims: 384, quiet: true})
 	s.createKB(messages.CreateKB{KnowledgeBaseName: "bench"})
 	bodies := benchDocs(docs, chunks)
-	begin := time.Now()
+	own, db, begin := ownCPU(), s.postgresCPU(), time.Now()
 	for i, body := range bodies {
 		if _, err := s.js.PublishAsync(messages.SubmitSubject(tenant, "bench"), body); err != nil {
 			b.Fatalf("publish %d: %v", i, err)
@@ -45,6 +45,7 @@ func benchmarkIngest(b *testing.B, docs, chunks int) {
 		time.Sleep(20 * time.Millisecond) // a benchmark: there is nothing else to wait on
 	}
 	ingest := time.Since(begin)
+	own, db = ownCPU()-own, s.postgresCPU()-db
 	n := s.count("SELECT count(*) FROM chunks")
 	if n != docs*chunks {
 		b.Fatalf("chunks: got %d, want %d", n, docs*chunks)
@@ -52,15 +53,23 @@ func benchmarkIngest(b *testing.B, docs, chunks int) {
 	for s.count("SELECT count(*) FROM lex_segment") > 40 {
 		time.Sleep(20 * time.Millisecond)
 	}
+	copyOwn, copyDB := ownCPU(), s.postgresCPU()
 	base := copyFinalRows(b, s, n)
+	b.ReportMetric(float64((ownCPU()-copyOwn).Microseconds())/float64(n), "copy-own-µs/chunk")
+	b.ReportMetric(float64((s.postgresCPU()-copyDB).Microseconds())/float64(n), "copy-pg-µs/chunk")
+	b.ReportMetric(float64(own.Microseconds())/float64(n), "own-cpu-µs/chunk")
+	b.ReportMetric(float64(db.Microseconds())/float64(n), "pg-cpu-µs/chunk")
 	b.ReportMetric(float64(n)/ingest.Seconds(), "chunks/s")
 	b.ReportMetric(float64(n)/base.Seconds(), "copied/s")
 	b.ReportMetric(100*base.Seconds()/ingest.Seconds(), "%ofCOPY")
 	b.ReportMetric(0, "ns/op")
 }
 
-// benchDocs makes Markdown bodies of so many sections, each of which becomes a chunk of about a hundred
-// words with a natural spread of frequencies.
+// benchWords fills a chunk of the default size.
+const benchWords = 180
+
+// benchDocs makes Markdown bodies of so many sections, each of which becomes a chunk, of words with a
+// natural spread of frequencies.
 func benchDocs(docs, sections int) [][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 4, 40_000)
@@ -69,7 +78,7 @@ func benchDocs(docs, sections int) [][]byte {
 		var text strings.Builder
 		for j := range sections {
 			fmt.Fprintf(&text, "# Section %d of %d\n\n", j, i)
-			for range 100 {
+			for range benchWords {
 				fmt.Fprintf(&text, "w%s ", word(zipf.Uint64()))
 			}
 			text.WriteString("\n\n")
