@@ -9,5 +9,14 @@ func commands() []func(*Session) *cobra.Command {
 		statusCommand,
 		downCommand,
 		migrateCommand,
+		demoCommand,
+		kbCommand,
+		publishCommand,
+		docsCommand,
+		queryCommand,
+		dlqCommand,
+		evalCommand,
+		doctorCommand,
+		fakeembedCommand,
 	}
 }

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// contentRunes is how much of a chunk people are shown.
+const contentRunes = 300
+
+type queryFlags struct {
+	kb        func() (string, error)
+	k         int
+	mode      string
+	explain   bool
+	full      bool
+	subspaces []string
+}
+
+func queryCommand(s *Session) *cobra.Command {
+	f := &queryFlags{}
+	cmd := &cobra.Command{
+		Use:   "query TEXT...",
+		Short: "Ask a knowledge base",
+		Long: `Asks a knowledge base and prints the best chunks with document, page, heading and the score of each leg.
+Without --mode the knowledge base decides, by default hybrid: vectors and words together.`,
+		Example: `  weir query --kb demo how are chunks made
+  weir query --kb demo --mode sparse --k 3 WEIR-2041`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kb, err := f.kb()
+			if err != nil {
+				return err
+			}
+			in, err := f.request(strings.Join(args, " "))
+			if err != nil {
+				return err
+			}
+			var reply messages.RetrieveReply
+			if err := s.Request(cmd.Context(), kb, messages.OpRetrieve, in, &reply); err != nil {
+				return err
+			}
+			return s.Print(reply, func(w io.Writer) error { return printAnswers(w, reply, f.full, f.explain) })
+		},
+	}
+	f.kb = kbFlag(s, cmd)
+	fl := cmd.Flags()
+	fl.IntVar(&f.k, "k", 10, "how many chunks")
+	fl.StringVar(&f.mode, "mode", "", "hybrid, vector or sparse (default: the knowledge base's)")
+	fl.BoolVar(&f.explain, "explain", false, "show where the scores come from, how each leg answered and how long it took")
+	fl.BoolVar(&f.full, "full", false, "print whole chunks")
+	fl.StringArrayVar(&f.subspaces, "subspace", nil, "search only there; may be repeated")
+	return cmd
+}
+
+// request asks for the scores of the legs always: they are part of what is printed.
+func (f *queryFlags) request(text string) (messages.RetrieveRequest, error) {
+	in := messages.RetrieveRequest{
+		Subspace: f.subspaces, Explain: true,
+		Query:         &messages.RetrievalQuery{Type: messages.QueryText, Text: text},
+		Configuration: &messages.RetrievalConfiguration{Reranking: &messages.RerankingConfig{NumberOfResults: &f.k}},
+	}
+	switch f.mode {
+	case "":
+	case "hybrid":
+		in.Configuration.SearchType = []messages.SearchType{messages.DenseVector, messages.FullText}
+	case "vector":
+		in.Configuration.SearchType = []messages.SearchType{messages.DenseVector}
+	case "sparse":
+		in.Configuration.SearchType = []messages.SearchType{messages.FullText}
+	default:
+		return in, Usagef("--mode: %q is not hybrid, vector or sparse", f.mode)
+	}
+	if f.k < 1 {
+		return in, Usagef("--k: must be 1 or more")
+	}
+	return in, nil
+}
+
+// search is retrieve for other commands.
+func search(ctx context.Context, s *Session, kb string, in messages.RetrieveRequest) (reply messages.RetrieveReply, err error) {
+	return reply, s.Request(ctx, kb, messages.OpRetrieve, in, &reply)
+}
+
+func printAnswers(w io.Writer, r messages.RetrieveReply, full, explain bool) error {
+	if len(r.Results) == 0 {
+		fmt.Fprintln(w, "Nothing found.")
+	}
+	for i, hit := range r.Results {
+		fmt.Fprintf(w, "%2d. %s  %s\n", i+1, place(hit), scores(hit))
+		for _, line := range strings.Split(excerpt(hit.Content, full), "\n") {
+			fmt.Fprintf(w, "    %s\n", line)
+		}
+	}
+	if explain {
+		printDiagnostics(w, r.Diagnostics)
+	}
+	for _, note := range append(r.Diagnostics.Degraded, r.Diagnostics.Notes...) {
+		fmt.Fprintf(w, "Note: %s\n", note)
+	}
+	if r.Truncated {
+		fmt.Fprintln(w, "Note: the answer was cut to fit a message; ask for fewer with --k.")
+	}
+	return nil
+}
+
+// place is document, page and heading of a hit.
+func place(hit messages.RetrievedChunk) string {
+	parts := []string{hit.DocID}
+	if hit.Title != "" && hit.Title != hit.DocID {
+		parts[0] += " (" + hit.Title + ")"
+	}
+	switch {
+	case hit.PageFrom == 0:
+	case hit.PageTo > hit.PageFrom:
+		parts = append(parts, fmt.Sprintf("pages %d-%d", hit.PageFrom, hit.PageTo))
+	default:
+		parts = append(parts, fmt.Sprintf("page %d", hit.PageFrom))
+	}
+	if len(hit.HeadingPath) > 0 {
+		parts = append(parts, strings.Join(hit.HeadingPath, " > "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// scores is the score of a hit and of each leg: how much it gave, and its place there when it had one.
+func scores(hit messages.RetrievedChunk) string {
+	out := fmt.Sprintf("score %.4f", hit.Score)
+	if hit.Explain == nil {
+		return out
+	}
+	var legs []string
+	for _, leg := range []struct {
+		name   string
+		detail *messages.LegDetail
+	}{{"vector", hit.Explain.Dense}, {"words", hit.Explain.FullText}} {
+		if leg.detail == nil {
+			continue
+		}
+		rank := "not listed"
+		if leg.detail.Rank > 0 {
+			rank = fmt.Sprintf("rank %d", leg.detail.Rank)
+		}
+		legs = append(legs, fmt.Sprintf("%s %.4f (%s)", leg.name, leg.detail.Raw, rank))
+	}
+	if len(legs) == 0 {
+		return out
+	}
+	return out + " = " + strings.Join(legs, ", ")
+}
+
+// excerpt is a chunk in one line, or whole.
+func excerpt(content string, full bool) string {
+	if full {
+		return strings.TrimSpace(content)
+	}
+	runes := []rune(strings.Join(strings.Fields(content), " "))
+	if len(runes) <= contentRunes {
+		return string(runes)
+	}
+	return string(runes[:contentRunes]) + "…"
+}
+
+func printDiagnostics(w io.Writer, d messages.Diagnostics) {
+	fmt.Fprintf(w, "Fusion %s, generation %d. ", d.Fusion, d.Generation)
+	fmt.Fprintf(w, "Time: %.1f ms (embedding %.1f, SQL %.1f, scoring %.1f).\n", d.Timing.TotalMillis, d.Timing.EmbedMillis, d.Timing.SQLMillis, d.Timing.ScoreMillis)
+	for _, leg := range []struct {
+		name string
+		d    *messages.LegDiagnostics
+	}{{"vector", d.Dense}, {"words", d.FullText}} {
+		if leg.d == nil {
+			continue
+		}
+		how := "approximate"
+		if leg.d.Exact {
+			how = "exact"
+		}
+		fmt.Fprintf(w, "  %s: %s, %d candidates, index %s, %.1f ms\n", leg.name, how, leg.d.Candidates, leg.d.Index, leg.d.Millis)
+	}
+}
