@@ -70,7 +70,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 // Validate reports every wrong field by the name of its flag.
 func (c *Config) Validate() error {
 	var problems []error
-	if _, ok := config.Preset(c.Limits); !ok {
+	if _, ok := config.Limits(c.Limits); !ok {
 		problems = append(problems, errors.New("retriever-limits: must be default or tablestore"))
 	}
 	for _, n := range []struct {

@@ -35,7 +35,7 @@ type Deps struct {
 type Service struct {
 	cfg    Config
 	deps   Deps
-	limits config.Limits
+	limits messages.RetrieveLimits
 	engine *engine.Engine
 	browse *browse.Browser
 }
@@ -56,7 +56,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	cfg = cfg.withDefaults()
 	s := &Service{cfg: cfg, deps: deps}
-	s.limits, _ = config.Preset(cfg.Limits) // Validate has found it
+	s.limits, _ = config.Limits(cfg.Limits) // Validate has found it
 	s.engine = engine.New(s.limits, deps.Store, pgstore.NewSearcher(deps.Store, cfg.CacheBytes),
 		query.New(s.embed(), cfg.VectorEntries), deps.Tracer.Tracer("github.com/weir-project/weir/services/retriever"))
 	s.browse = &browse.Browser{Store: deps.Store, ReplyBytes: s.replyBytes(), MaxSubspaces: s.limits.Subspaces}

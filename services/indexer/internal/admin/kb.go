@@ -22,6 +22,7 @@ const ParserVersion = "p1"
 // Store is what the requests need of the database.
 type Store interface {
 	CreateKB(ctx context.Context, n pgstore.NewKB) (pgstore.KB, error)
+	LoadKB(ctx context.Context, tenant, name string) (pgstore.KB, error)
 	UpdateKB(ctx context.Context, tenant, name string, u pgstore.KBUpdate) (pgstore.KB, error)
 	DeleteKB(ctx context.Context, tenant, name string) error
 	ListDeadLetters(ctx context.Context, tenant, kb, stage, state string, before int64, limit int) ([]messages.DeadLetter, error)
@@ -104,6 +105,9 @@ func (a *Admin) resolve(tenant string, in messages.CreateKB) (pgstore.NewKB, err
 	if n.IndexType == "" {
 		n.IndexType = messages.IndexTypeHybrid
 	}
+	if err := messages.CheckStoredRetrieval(in.Retrieval, n.IndexType); err != nil {
+		return n, err
+	}
 	if n.Generation.Analyzer == "" {
 		n.Generation.Analyzer = lexical.Default
 	}
@@ -168,6 +172,15 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 	u, err := update(in)
 	if err != nil {
 		return nil, err
+	}
+	if u.Retrieval != nil {
+		now, err := a.store.LoadKB(ctx, r.Tenant, r.Scope)
+		if err == nil {
+			err = messages.CheckStoredRetrieval(u.Retrieval, now.IndexType)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	kb, err := a.store.UpdateKB(ctx, r.Tenant, r.Scope, u)
 	if err != nil {

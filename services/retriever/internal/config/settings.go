@@ -1,7 +1,8 @@
+// Package config decides how a request is run: the request's own configuration over the knowledge
+// base's over the system's, leaf by leaf, all of it checked. It is pure.
 package config
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -26,14 +27,14 @@ const (
 	defaultRRF        = 1.0
 )
 
-// Root names the configuration in errors about a request.
-const Root = "retrievalConfiguration"
+// root names the configuration in errors.
+const root = "retrievalConfiguration"
 
 // Resolve lays the request's configuration over the knowledge base's; either may be nil. Errors are
 // VALIDATION_ERROR naming the field, or RETRIEVER_MODE_INVALID.
-func Resolve(limits Limits, index messages.IndexType, kb, request *messages.RetrievalConfiguration) (Settings, error) {
+func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, request *messages.RetrievalConfiguration) (Settings, error) {
 	for _, c := range []*messages.RetrievalConfiguration{kb, request} {
-		if err := check(limits, c); err != nil {
+		if err := c.Validate(limits); err != nil {
 			return Settings{}, err
 		}
 	}
@@ -53,18 +54,12 @@ func Resolve(limits Limits, index messages.IndexType, kb, request *messages.Retr
 	}
 	s.Fusion.Legs = fusion.Legs{Dense: legs.Dense && s.DenseLimit > 0, Text: legs.Text && s.TextLimit > 0}
 	if err := s.Fusion.Validate(); err != nil {
-		return Settings{}, under(Root+".rerankingConfiguration.", err)
+		return Settings{}, under(root+".rerankingConfiguration.", err)
 	}
 	if active := s.Fusion.Active(); !active.Dense && !active.Text {
-		return Settings{}, messages.Invalid(Root, "leaves no search to run: numberOfResults or weights are 0")
+		return Settings{}, messages.Invalid(root, "leaves no search to run: numberOfResults or weights are 0")
 	}
 	return s, nil
-}
-
-// CheckStored checks a knowledge base's default configuration when it is set.
-func CheckStored(limits Limits, index messages.IndexType, kb *messages.RetrievalConfiguration) error {
-	_, err := Resolve(limits, index, kb, nil)
-	return err
 }
 
 // chooseLegs turns the search types into legs that the index has.
@@ -74,19 +69,13 @@ func chooseLegs(index messages.IndexType, types []messages.SearchType) (fusion.L
 		return has, nil
 	}
 	want := fusion.Legs{Dense: slices.Contains(types, messages.DenseVector), Text: slices.Contains(types, messages.FullText)}
-	if want.Dense && !has.Dense || want.Text && !has.Text {
-		return want, &messages.Error{
-			Code: messages.CodeRetrieverModeInvalid, Field: Root + ".searchType",
-			Message: fmt.Sprintf("a knowledge base of index type %s cannot be searched by %v", index, types),
-		}
-	}
-	return want, nil
+	return want, index.CheckSearch(types)
 }
 
 // fuse reads the reranking configuration; fields of the type that is not in effect are ignored.
 func fuse(r *messages.RerankingConfig) fusion.Config {
 	if r.Type == messages.RerankRRF {
-		k, _ := integer(r.RRF.K) // checked already
+		k, _ := r.RRF.Constant() // checked already
 		return fusion.Config{Method: fusion.RRF, DenseWeight: or(r.RRF.Dense, defaultRRF), TextWeight: or(r.RRF.FullText, defaultRRF), K: k}
 	}
 	return fusion.Config{Method: fusion.Weight, DenseWeight: or(r.Weight.Dense, defaultDense), TextWeight: or(r.Weight.FullText, defaultText), K: fusion.DefaultK}
@@ -97,6 +86,17 @@ func or[T any](p *T, otherwise T) T {
 		return otherwise
 	}
 	return *p
+}
+
+// Limits returns a preset of limits by name: default or tablestore.
+func Limits(preset string) (messages.RetrieveLimits, bool) {
+	switch preset {
+	case "", "default":
+		return messages.DefaultRetrieveLimits(), true
+	case "tablestore":
+		return messages.TablestoreRetrieveLimits(), true
+	}
+	return messages.RetrieveLimits{}, false
 }
 
 // under completes the field of a VALIDATION_ERROR.

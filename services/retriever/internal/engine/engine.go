@@ -32,7 +32,7 @@ type Embedder interface {
 
 // Engine answers requests. Safe for concurrent use.
 type Engine struct {
-	limits   config.Limits
+	limits   messages.RetrieveLimits
 	kbs      *kbs
 	searcher Searcher
 	embedder Embedder
@@ -40,7 +40,7 @@ type Engine struct {
 }
 
 // New returns an engine.
-func New(limits config.Limits, kbs Loader, searcher Searcher, embedder Embedder, tracer trace.Tracer) *Engine {
+func New(limits messages.RetrieveLimits, kbs Loader, searcher Searcher, embedder Embedder, tracer trace.Tracer) *Engine {
 	return &Engine{limits: limits, kbs: newKBs(kbs), searcher: searcher, embedder: embedder, tracer: tracer}
 }
 

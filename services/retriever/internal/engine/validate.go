@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/messages"
-	"github.com/weir-project/weir/services/retriever/internal/config"
 )
 
 // CheckQuery checks what needs no knowledge base.
-func CheckQuery(limits config.Limits, req *messages.RetrieveRequest) error {
+func CheckQuery(limits messages.RetrieveLimits, req *messages.RetrieveRequest) error {
 	q := req.Query
 	switch {
 	case q == nil:
@@ -30,7 +29,7 @@ func CheckQuery(limits config.Limits, req *messages.RetrieveRequest) error {
 }
 
 // Subspaces returns the subspaces to search, nil for all: those of a knowledge base without subspaces.
-func Subspaces(enabled bool, limits config.Limits, names []string) ([]string, error) {
+func Subspaces(enabled bool, limits messages.RetrieveLimits, names []string) ([]string, error) {
 	if !enabled {
 		if len(names) == 0 || len(names) == 1 && names[0] == messages.DefaultSubspace {
 			return nil, nil
