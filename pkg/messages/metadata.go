@@ -4,41 +4,70 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
+	"regexp"
 	"strings"
 	"time"
 )
 
 // ValidateMetadata checks a document's metadata against the schema: every key declared, every value of
-// its type. Null stands for absent. Absent metadata is the empty object. It returns the object as it is
+// its type. Null stands for absent; absent metadata is the empty object. A key given twice is refused. It returns the object as it is
 // to be stored: compact, without nulls.
 func (s MetadataSchema) ValidateMetadata(raw json.RawMessage) (json.RawMessage, error) {
-	if len(raw) == 0 {
+	if len(raw) == 0 || isNull(raw) {
 		return json.RawMessage(`{}`), nil
 	}
-	if err := checkDepth(raw); err != nil {
+	if err := scanJSON("metadata", raw); err != nil {
 		return nil, err
 	}
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
-		return nil, Invalid("metadata", "must be a JSON object")
-	}
-	for name, value := range values {
+	values := map[string]json.RawMessage{}
+	err := eachMember(raw, func(name string, value json.RawMessage) error {
 		at := "metadata." + name
 		field, declared := s.Field(name)
 		if !declared {
-			return nil, Invalid(at, "is not declared by the knowledge base")
+			return Invalid(at, "is not declared by the knowledge base")
 		}
+		if _, twice := values[name]; twice {
+			return Invalid(at, "is given twice")
+		}
+		values[name] = value
 		if isNull(value) {
-			delete(values, name)
-			continue
+			return nil
 		}
-		if err := checkValue(at, field.Type, value); err != nil {
-			return nil, err
+		return checkValue(at, field.Type, value)
+	})
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(values, func(_ string, value json.RawMessage) bool { return isNull(value) })
+	return json.Marshal(values)
+}
+
+// eachMember calls visit with the members of a JSON object in their order, until one is refused.
+func eachMember(raw json.RawMessage, visit func(name string, value json.RawMessage) error) error {
+	if !json.Valid(raw) || bytes.TrimSpace(raw)[0] != '{' {
+		return Invalid("metadata", "must be a JSON object")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil {
+		return decodeError("metadata", err)
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return decodeError("metadata", err)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return decodeError("metadata", err)
+		}
+		if err := visit(fmt.Sprint(name), value); err != nil {
+			return err
 		}
 	}
-	return json.Marshal(values)
+	return nil
 }
 
 func isNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
@@ -125,6 +154,12 @@ func parseLong(at string, n json.Number) (any, error) {
 	if err != nil || len(n) > maxNumberBytes || math.Abs(f) >= 1<<64 || f != 0 && math.Abs(f) < 1 {
 		return nil, notLong
 	}
+	if f == 0 { // nought, or too small for a float64: its exponent must never be worked out
+		if mantissa, _, _ := strings.Cut(strings.ToLower(string(n)), "e"); strings.ContainsAny(mantissa, "123456789") {
+			return nil, notLong
+		}
+		return int64(0), nil
+	}
 	r, ok := new(big.Rat).SetString(string(n))
 	if !ok || !r.IsInt() || !r.Num().IsInt64() {
 		return nil, notLong
@@ -165,19 +200,20 @@ var dateLayouts = [...]string{
 func ParseDate(s string) (time.Time, error) {
 	for _, layout := range dateLayouts {
 		t, err := time.Parse(layout, s)
-		if err != nil || !exactForm(layout, s) {
-			continue
+		if err == nil && exactForm(layout, s) {
+			return t.UTC().Truncate(time.Millisecond), nil
 		}
-		return t.UTC().Truncate(time.Millisecond), nil
 	}
-	if len(s) > maxNumberBytes {
-		s = s[:maxNumberBytes] + "…"
-	}
-	return time.Time{}, fmt.Errorf("%q is not a date in an accepted form", strings.ToValidUTF8(s, "�"))
+	return time.Time{}, fmt.Errorf("%q is not a date in an accepted form", clip(strings.ToValidUTF8(s, "\ufffd"), maxNumberBytes))
 }
 
-// exactForm refuses what time.Parse accepts beyond the layout: fractions of a second that it does not ask
-// for.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$`)
+
+// exactForm refuses what time.Parse accepts beyond the layout: hours of one digit, commas, and more or
+// fewer decimals than asked for.
 func exactForm(layout, s string) bool {
-	return layout == time.RFC3339Nano || len(layout) == len(s)
+	if layout == time.RFC3339Nano {
+		return rfc3339.MatchString(s)
+	}
+	return len(layout) == len(s) && !strings.Contains(s, ",")
 }

@@ -64,5 +64,3 @@ func hexEscape(b []byte) (rune, bool) {
 	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
 	return rune(n), err == nil
 }
-
-func checkDepth(data []byte) error { return scanJSON("metadata", data) }
