@@ -13,8 +13,8 @@ import (
 )
 
 // ValidateMetadata checks a document's metadata against the schema: every key declared, every value of
-// its type. Null stands for absent; absent metadata is the empty object. A key given twice is refused. It returns the object as it is
-// to be stored: compact, without nulls.
+// its type, none given twice. Null stands for absent; absent metadata is the empty object. It returns the
+// object as it is to be stored: compact, without nulls.
 func (s MetadataSchema) ValidateMetadata(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || isNull(raw) {
 		return json.RawMessage(`{}`), nil
