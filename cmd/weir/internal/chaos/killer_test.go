@@ -1,0 +1,93 @@
+package chaos_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// kills is how many processes are killed.
+const kills = 10
+
+// killer kills parts while documents are on their way, and starts them again.
+type killer struct {
+	w     *world
+	rng   *rand.Rand
+	queue []string // whom to kill, in order
+	done  map[string]int
+}
+
+// newKiller draws the order: every part once, and some of those that documents pass once more.
+func newKiller(w *world, seed uint64) *killer {
+	k := &killer{w: w, rng: rand.New(rand.NewPCG(seed, seed)), done: map[string]int{}}
+	names := slices.Sorted(maps.Keys(w.parts))
+	k.queue = slices.Clone(names)
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "retriever" })
+	for len(k.queue) < kills {
+		k.queue = append(k.queue, names[k.rng.IntN(len(names))])
+	}
+	k.rng.Shuffle(len(k.queue), func(i, j int) { k.queue[i], k.queue[j] = k.queue[j], k.queue[i] })
+	return k
+}
+
+// Of the kills, most meet the first revisions, whose batch is the largest.
+const (
+	killsOfFirst = 6
+	killsOfOther = 2
+)
+
+// send publishes a batch in pieces and kills somebody after each.
+func (k *killer) send(batch []submit) {
+	pieces := killsOfOther
+	if len(batch) == documents {
+		pieces = killsOfFirst
+	}
+	size := (len(batch) + pieces - 1) / pieces
+	for piece := range slices.Chunk(batch, size) {
+		k.w.send(piece)
+		k.strike()
+	}
+}
+
+func (k *killer) strike() {
+	name := k.queue[0]
+	k.queue = k.queue[1:]
+	k.done[name]++
+	k.wait(50*time.Millisecond, 500*time.Millisecond)
+	k.w.parts[name].kill()
+	k.wait(0, 500*time.Millisecond)
+	k.w.parts[name].start()
+	k.w.t.Logf("killed %s and started it again", name)
+}
+
+// wait lets a random time pass: when something dies is what this test is about.
+func (k *killer) wait(from, to time.Duration) {
+	until := time.Now().Add(from + time.Duration(k.rng.Int64N(int64(to-from))))
+	for time.Now().Before(until) {
+		k.w.lookForRedeliveries()
+		time.Sleep(10 * time.Millisecond) // the moment of a kill is drawn, not waited for
+	}
+}
+
+// check fails when the kills were fewer than promised or met nothing.
+func (k *killer) check() {
+	k.w.t.Helper()
+	total := 0
+	for name := range k.w.parts {
+		if k.done[name] == 0 {
+			k.w.t.Errorf("%s was never killed", name)
+		}
+		total += k.done[name]
+	}
+	if total < kills {
+		k.w.t.Errorf("%d kills, want %d", total, kills)
+	}
+	k.w.t.Logf("kills: %v; most messages out again at once, by stage: %v", k.done, k.w.redelivered)
+	for _, n := range k.w.redelivered {
+		if n > 0 {
+			return
+		}
+	}
+	k.w.t.Error("no message was delivered twice: the kills met nothing on its way")
+}
