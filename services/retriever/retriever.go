@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/metric"
@@ -83,6 +84,9 @@ const replySlack = 16 << 10
 // replyBytes is the room for the data of a reply.
 func (s *Service) replyBytes() int { return int(s.deps.NC.MaxPayload()) - replySlack }
 
+// flushTimeout bounds the wait for the server to know the endpoints.
+const flushTimeout = 10 * time.Second
+
 // Run checks the schema, serves until ctx is done and waits for the requests in hand. It returns nil
 // on a clean stop, and an error when the database was not migrated or the endpoints cannot be served.
 func (s *Service) Run(ctx context.Context) error {
@@ -101,11 +105,17 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 	}
 	if err == nil {
+		err = s.deps.NC.FlushTimeout(flushTimeout) // the server knows the endpoints from here on
+	}
+	if err == nil {
 		s.deps.Logger.Info("serving requests")
 		if s.deps.Ready != nil {
 			s.deps.Ready()
 		}
 		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		err = nil
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
