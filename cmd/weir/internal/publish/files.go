@@ -85,6 +85,8 @@ type Options struct {
 	// Base is the folder that document ids are relative to; empty is the working directory. A file outside
 	// it is named relative to the argument that led to it.
 	Base string
+	// MaxLineBytes is the longest line of JSONL; zero is what the largest document needs in base64.
+	MaxLineBytes int
 }
 
 // Find sends the documents of the arguments (files, folders, "-") to out, in order, and closes it. Files
@@ -92,6 +94,9 @@ type Options struct {
 // document is its item's Err; the returned error is that of an argument, or the end of ctx.
 func Find(ctx context.Context, args []string, o Options, out chan<- Item) error {
 	defer close(out)
+	if o.MaxLineBytes <= 0 {
+		o.MaxLineBytes = maxLineBytes
+	}
 	f := finder{ctx: ctx, o: o, out: out, seen: map[string]string{}}
 	for _, arg := range args {
 		if err := f.argument(arg); err != nil {

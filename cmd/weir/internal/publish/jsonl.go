@@ -13,7 +13,7 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// maxLineBytes is the longest line of a JSONL file: the largest document in base64, and what is around it.
+// maxLineBytes holds the largest document in base64, and what is around it.
 const maxLineBytes = MaxDocumentBytes/3*4 + 1<<20
 
 // lines sends the documents of a JSONL file, which may be compressed by gzip.
@@ -36,11 +36,11 @@ func (f *finder) lines(path string) (err error) {
 func (f *finder) read(name string, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
-		line, err := readLine(in)
+		line, err := readLine(in, f.o.MaxLineBytes)
 		at := fmt.Sprintf("%s:%d", name, n)
 		switch {
 		case errors.Is(err, errLongLine):
-			if err := f.send(Item{Name: at, Err: tooLarge(maxLineBytes + 1)}); err != nil {
+			if err := f.send(Item{Name: at, Err: longLine(f.o.MaxLineBytes)}); err != nil {
 				return err
 			}
 			continue
@@ -74,16 +74,20 @@ func named(s *messages.Submit) messages.Submit {
 	return messages.Submit{DocID: s.DocID, Subspace: s.Subspace}
 }
 
+func longLine(limit int) error {
+	return &messages.Error{Code: messages.CodeDocumentTooLarge, Field: "body", Message: fmt.Sprintf("the line has more than %d bytes", limit)}
+}
+
 var errLongLine = errors.New("the line is too long")
 
 // readLine returns the next line without its end. A longer one than allowed is skipped whole and is
 // errLongLine. The last line comes with io.EOF.
-func readLine(r *bufio.Reader) ([]byte, error) {
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	long := false
 	for {
 		part, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > maxLineBytes; long {
+		if long = long || len(line)+len(part) > limit; long {
 			line = nil
 		} else {
 			line = append(line, part...)
