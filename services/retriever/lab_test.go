@@ -81,7 +81,10 @@ func newLab(tb testing.TB, s setup) *lab {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- svc.Run(ctx) }()
+	go func() {
+		defer close(done)
+		done <- svc.Run(ctx)
+	}()
 	tb.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {

@@ -114,9 +114,6 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		<-ctx.Done()
 	}
-	if ctx.Err() != nil {
-		err = nil
-	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
 	if err = errors.Join(err, rpc.Stop(drain)); err != nil {
