@@ -63,6 +63,7 @@ type Service struct {
 	cfg        Config
 	deps       Deps
 	pub        *bus.Publisher
+	committer  *commit.Committer
 	merger     *upkeep.Merger
 	keeper     *upkeep.Housekeeper
 	reconciler *reconcile.Reconciler
@@ -86,8 +87,8 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	s.merger = upkeep.NewMerger(deps.Store, deps.Logger)
 	s.keeper = upkeep.NewHousekeeper(deps.Store, deps.Logger, cfg.QueryGrace)
-	committer := commit.New(deps.Store, commit.Limits{Docs: cfg.GroupDocs, Chunks: cfg.GroupChunks, Wait: cfg.GroupWait}, s.merger.Touch)
-	indexing := index.New(deps.Store, committer)
+	s.committer = commit.New(deps.Store, commit.Limits{Docs: cfg.GroupDocs, Chunks: cfg.GroupChunks, Wait: cfg.GroupWait}, s.merger.Touch)
+	indexing := index.New(deps.Store, s.committer)
 	letters := dead.New(deps.Store)
 	s.reconciler = reconcile.New(deps.Store, indexing, s.pub, deps.JS, deps.Logger, cfg.Grace)
 	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)))
@@ -139,6 +140,7 @@ func outages(handle bus.Handler) bus.Handler {
 // clean stop, and an error when the database or the streams are older than this program, or a stage ends
 // by itself.
 func (s *Service) Run(ctx context.Context) error {
+	defer s.committer.Close()
 	if err := errors.Join(s.deps.Store.CheckSchema(ctx), bus.Check(ctx, s.deps.JS, messages.Streams(), messages.Stages())); err != nil {
 		return fmt.Errorf("indexer: %w", err)
 	}

@@ -4,6 +4,7 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -43,20 +44,45 @@ type Result struct {
 	Lost  bool            // its staged chunks are gone: parse again
 }
 
-// Committer groups versions by generation. Safe for concurrent use.
+// Committer groups versions by generation. Safe for concurrent use. Close it.
 type Committer struct {
 	store   Store
 	limits  Limits
 	swapped func(generation int64)
 
+	ctx    context.Context // of the transactions, which outlive those who wait for them
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
 	mu     sync.Mutex
 	groups map[int64]*group // by generation, the one being gathered
 	busy   map[int64]bool   // generations with a transaction under way
+	closed bool
 }
 
 // New returns a committer; swapped is called after every transaction that made something live.
 func New(store Store, limits Limits, swapped func(generation int64)) *Committer {
-	return &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}}
+	c := &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// ErrClosed is what Commit returns after Close.
+var ErrClosed = errors.New("the committer is closed")
+
+// Close gives up transactions that nobody waits for any more and returns when all have ended. Versions
+// still being gathered are not committed: their messages were not acknowledged.
+func (c *Committer) Close() {
+	c.mu.Lock()
+	c.closed = true
+	for generation, g := range c.groups {
+		g.timer.Stop()
+		g.fail(ErrClosed)
+		delete(c.groups, generation)
+	}
+	c.mu.Unlock()
+	c.cancel()
+	c.wg.Wait()
 }
 
 type group struct {
@@ -72,11 +98,19 @@ type outcome struct {
 	err    error
 }
 
+func (g *group) fail(err error) {
+	for _, w := range g.waiters {
+		w <- outcome{err: err}
+	}
+}
+
 // Commit makes a version live if it is complete, together with others of its generation, and waits for
 // that. chunks is about how many it has. An incomplete or stale version is no error.
 func (c *Committer) Commit(ctx context.Context, generation int64, finished pgstore.Finished, chunks int) (Result, error) {
 	wait := make(chan outcome, 1)
-	c.add(generation, finished, chunks, wait)
+	if !c.add(generation, finished, chunks, wait) {
+		return Result{}, ErrClosed
+	}
 	select {
 	case o := <-wait:
 		return o.result, o.err
@@ -85,9 +119,13 @@ func (c *Committer) Commit(ctx context.Context, generation int64, finished pgsto
 	}
 }
 
-func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int, wait chan outcome) {
+// add puts a version into the group being gathered; false when the committer is closed.
+func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int, wait chan outcome) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
 	g := c.groups[generation]
 	if g == nil {
 		g = &group{}
@@ -101,6 +139,7 @@ func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int,
 		g.due = true
 	}
 	c.start(generation)
+	return true
 }
 
 func (c *Committer) expire(generation int64, g *group) {
@@ -122,7 +161,9 @@ func (c *Committer) start(generation int64) {
 	g.timer.Stop()
 	delete(c.groups, generation)
 	c.busy[generation] = true
+	c.wg.Add(1)
 	go func() {
+		defer c.wg.Done()
 		c.run(generation, g)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -135,7 +176,7 @@ func (c *Committer) start(generation int64) {
 const commitTimeout = 60 * time.Second
 
 func (c *Committer) run(generation int64, g *group) {
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, commitTimeout)
 	defer cancel()
 	results, err := c.swap(ctx, generation, g.finished)
 	if err != nil && len(g.finished) > 1 && !pgstore.Retryable(err) {
