@@ -106,7 +106,11 @@ func (s *Session) Conn(ctx context.Context) (*nats.Conn, error) {
 	if creds == "" {
 		creds = s.Getenv("WEIR_NATS_CREDS")
 	}
-	nc, err := service.OpenNATS(ctx, service.NATSConfig{URL: url, Creds: creds, Name: "weir-cli"}, s.Logger())
+	cfg := service.NATSConfig{URL: url, Creds: creds, Name: "weir-cli"}
+	if prefix := s.Getenv("WEIR_NATS_INBOX_PREFIX"); prefix != "" { // of a user who may not read everybody's replies
+		cfg.Options = append(cfg.Options, nats.CustomInboxPrefix(prefix))
+	}
+	nc, err := service.OpenNATS(ctx, cfg, s.Logger())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w; is it running? `weir status` tells for this machine", ErrUnavailable, err)
 	}
