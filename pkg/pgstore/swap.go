@@ -64,6 +64,7 @@ type swapRow struct {
 // hand is the vectors in hand of a group, as parallel arrays.
 type hand struct {
 	keys     []int64
+	versions []int64 // a vector of an overtaken version never stands for its successor's
 	ordinals []int
 	values   []pgvector.HalfVector
 }
@@ -71,7 +72,8 @@ type hand struct {
 // SwapVersions makes every complete candidate of a generation live in one transaction: its rows move
 // from the staged tables to chunks, the old version's leave, one posting segment and the tombstones
 // are written, and the documents are Ready. Readers see all of it or nothing. Candidates that are
-// incomplete, overtaken or done already are left alone, so repeating a call is harmless.
+// incomplete, overtaken or done already are left alone, so repeating a call is harmless, and so is naming
+// one twice, each time with some of its vectors.
 func (s *Store) SwapVersions(ctx context.Context, generation int64, finished []Finished) (SwapResult, error) {
 	var res SwapResult
 	h := handOf(finished)
@@ -94,23 +96,36 @@ func (s *Store) SwapVersions(ctx context.Context, generation int64, finished []F
 }
 
 func handOf(finished []Finished) hand {
-	h := hand{keys: []int64{}, ordinals: []int{}, values: []pgvector.HalfVector{}}
+	h := hand{keys: []int64{}, versions: []int64{}, ordinals: []int{}, values: []pgvector.HalfVector{}}
 	type place struct {
-		key     int64
+		Candidate
 		ordinal int
 	}
 	seen := map[place]bool{}
 	for _, f := range finished {
 		for _, v := range f.Vectors {
-			if at := (place{f.DocKey, v.Ordinal}); !seen[at] {
+			if at := (place{f.Candidate, v.Ordinal}); !seen[at] {
 				seen[at] = true
 				h.keys = append(h.keys, f.DocKey)
+				h.versions = append(h.versions, f.Version)
 				h.ordinals = append(h.ordinals, v.Ordinal)
 				h.values = append(h.values, pgvector.NewHalfVector(v.Values))
 			}
 		}
 	}
 	return h
+}
+
+// candidatesOf lists the candidates of a group, each once: several messages of a version may meet in it.
+func candidatesOf(finished []Finished) (keys, versions []int64) {
+	seen := map[Candidate]bool{}
+	for _, f := range finished {
+		if !seen[f.Candidate] {
+			seen[f.Candidate] = true
+			keys, versions = append(keys, f.DocKey), append(versions, f.Version)
+		}
+	}
+	return keys, versions
 }
 
 // sort files the rows under what they are and returns those to swap.
@@ -134,16 +149,13 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 // and only then looks, with a snapshot that sees whatever the locks waited for. Plans are made for the
 // arrays at hand: a generic one takes them for short.
 func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finished, h hand) ([]swapRow, error) {
-	keys, versions := make([]int64, len(finished)), make([]int64, len(finished))
-	for i, f := range finished {
-		keys[i], versions[i] = f.DocKey, f.Version
-	}
+	keys, versions := candidatesOf(finished)
 	var rows []swapRow
 	b := &pgx.Batch{}
 	b.Queue(query("swap_custom_plans"))
 	b.Queue(query("swap_kb_lock"), generation)
 	b.Queue(query("swap_lock_rows"), keys)
-	b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.ordinals).Query(func(found pgx.Rows) (err error) {
+	b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.versions, h.ordinals).Query(func(found pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (swapRow, error) {
 			var r swapRow
 			return r, row.Scan(&r.DocKey, &r.Version, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.missing)
@@ -171,7 +183,7 @@ func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h h
 		return err
 	}
 	b := &pgx.Batch{}
-	b.Queue(query("swap_chunks"), generation, keys, versions, h.keys, h.ordinals, h.values)
+	b.Queue(query("swap_chunks"), generation, keys, versions, h.keys, h.versions, h.ordinals, h.values)
 	b.Queue(query("swap_documents"), keys, versions)
 	if len(replaced) > 0 {
 		b.Queue(query("swap_drop_versions"), keys, versions)

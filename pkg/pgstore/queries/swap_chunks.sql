@@ -5,5 +5,6 @@ SELECT s.generation, s.chunk_id, s.document_key, s.version, s.ordinal, s.page_fr
 FROM unnest($2::bigint[], $3::bigint[]) w(key, version)
 JOIN staged_chunks s ON s.document_key = w.key AND s.version = w.version AND s.generation = $1
 LEFT JOIN staged_vectors v ON v.document_key = s.document_key AND v.version = s.version AND v.generation = s.generation AND v.ordinal = s.ordinal
-LEFT JOIN unnest($4::bigint[], $5::int[], $6::halfvec[]) h(key, ordinal, embedding) ON h.key = s.document_key AND h.ordinal = s.ordinal
+LEFT JOIN unnest($4::bigint[], $5::bigint[], $6::int[], $7::halfvec[]) h(key, version, ordinal, embedding)
+       ON h.key = s.document_key AND h.version = s.version AND h.ordinal = s.ordinal
 ORDER BY s.chunk_id
