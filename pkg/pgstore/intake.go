@@ -230,16 +230,8 @@ func openDocument(ctx context.Context, conn *pgxpool.Conn, kb KB, subspace, docI
 	b.Queue("BEGIN")
 	b.Queue(query("intake_open"), kb.ID, subspace, docID)
 	b.Queue(query("intake_lock"), kb.ID, subspace, docID, kb.Revision).QueryRow(cur.scanRow)
-	b.Queue(query("intake_newest"), kb.ID, subspace, docID).QueryRow(cur.scanVersion)
-	b.Queue(query("intake_newest_receipt"), kb.ID, subspace, docID).QueryRow(cur.scanNewestReceipt)
-	b.Queue(query("intake_receipt"), source, kb.ID).QueryRow(func(row pgx.Row) error {
-		var a Acceptance
-		var submitID string
-		err := row.Scan(&a.DocKey, &a.Version, &submitID, &a.Outcome, &overtaken)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		a.Again, again = true, &a
+	b.Queue(query("intake_state"), kb.ID, subspace, docID, source).QueryRow(func(row pgx.Row) (err error) {
+		again, overtaken, err = cur.scanState(row)
 		return err
 	})
 	err := conn.SendBatch(ctx, b).Close()
@@ -260,27 +252,26 @@ func (c *current) scanRow(row pgx.Row) error {
 	return row.Scan(&c.key, &c.version, &c.status, &c.orderNS, &c.orderSeq, &c.live, &c.liveMetadata, &c.liveOSSKey)
 }
 
-func (c *current) scanVersion(row pgx.Row) error {
-	err := row.Scan(&c.generation, &c.title, &c.ossKey, &c.contentType, &c.metadata, &c.sha256)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
+// scanState reads the newest version, if there is one, and the answer to the submit, if it was answered
+// before. A submit that changed nothing left the document's row alone: the newest such moves the order on.
+func (c *current) scanState(row pgx.Row) (again *Acceptance, overtaken *int64, err error) {
+	var generation, ns, seq, key, version *int64
+	var title, ossKey, contentType *string
+	var outcome *Outcome
+	err = row.Scan(&generation, &title, &ossKey, &contentType, &c.metadata, &c.sha256, &ns, &seq, &key, &version, &outcome, &overtaken)
+	if err != nil {
+		return nil, nil, err
 	}
-	c.hasVersion = err == nil
-	return err
-}
-
-// scanNewestReceipt moves the order on to the newest submit that changed nothing, which leaves the
-// document's row alone.
-func (c *current) scanNewestReceipt(row pgx.Row) error {
-	var ns, seq int64
-	err := row.Scan(&ns, &seq)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
+	if generation != nil {
+		c.hasVersion, c.generation, c.title, c.ossKey, c.contentType = true, *generation, *title, *ossKey, *contentType
 	}
-	if ns > c.orderNS || ns == c.orderNS && seq > c.orderSeq {
-		c.orderNS, c.orderSeq = ns, seq
+	if ns != nil && (*ns > c.orderNS || *ns == c.orderNS && *seq > c.orderSeq) {
+		c.orderNS, c.orderSeq = *ns, *seq
 	}
-	return err
+	if key != nil {
+		again = &Acceptance{Outcome: *outcome, DocKey: *key, Version: *version, Again: true}
+	}
+	return again, overtaken, nil
 }
 
 func (c *current) isLive() bool {

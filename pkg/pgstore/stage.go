@@ -34,9 +34,17 @@ func (s *Store) BeginParse(ctx context.Context, ref messages.Ref) (Version, erro
 	var v Version
 	var hash []byte
 	var chunks *int
-	err := s.pool.QueryRow(ctx, query("parse_begin"), ref.DocKey, ref.Version, ref.KBID).Scan(
-		&v.Title, &v.OSSKey, &v.ContentType, &hash, &v.Blob.SizeBytes, &chunks, &v.Run,
-		&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Begun)
+	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+		b := &pgx.Batch{}
+		b.Queue("BEGIN")
+		b.Queue(query("async_commit")) // where it is lost, the version is Pending and its message still there
+		b.Queue(query("parse_begin"), ref.DocKey, ref.Version, ref.KBID).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&v.Title, &v.OSSKey, &v.ContentType, &hash, &v.Blob.SizeBytes, &chunks, &v.Run,
+				&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Begun)
+		})
+		b.Queue("COMMIT")
+		return conn.SendBatch(ctx, b).Close()
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return v, ErrStale
 	}
@@ -98,6 +106,7 @@ func (s *Store) Stage(ctx context.Context, st Staging) (reused int, err error) {
 func openStaging(ctx context.Context, conn *pgxpool.Conn, st Staging) (staged bool, generations []int64, err error) {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
+	b.Queue(query("async_commit")) // a crash empties the staged tables anyway
 	b.Queue(query("stage_lock"), st.Ref.DocKey, st.Ref.Version).QueryRow(func(row pgx.Row) error {
 		var chunks *int
 		err := row.Scan(&chunks)
