@@ -70,6 +70,12 @@ func (r *searchRun) visible(s *statement) string {
 	return cond
 }
 
+// fromIDs reads the chunks of a list of ids, each by a probe of the primary key.
+func (s *statement) fromIDs(generation int64, ids []int64) {
+	s.add(" FROM unnest(", s.arg(ids), "::bigint[]) u(id) CROSS JOIN LATERAL (SELECT * FROM ", partition(generation),
+		" x WHERE x.generation = ", s.arg(generation), " AND x.chunk_id = u.id OFFSET 0) c", joinByKey)
+}
+
 // joinDocuments is for scans. joinByKey is for the few rows of a result: OFFSET 0 keeps it a probe of the
 // primary key for each, whatever the statistics say.
 const (
@@ -120,9 +126,9 @@ func (r *searchRun) hybridStatement(hits []postings.Hit, extra int) (*statement,
 		for i := range hits {
 			ids[i] = hits[i].ChunkID
 		}
-		s.add("SELECT c.chunk_id, ", distance, ", c.ordinal, d.subspace, d.doc_id, false FROM unnest(", s.arg(ids),
-			"::bigint[]) u(id) JOIN ", name, " c ON c.generation = ", s.arg(r.plan.KB.Generation.ID), " AND c.chunk_id = u.id",
-			joinByKey, " WHERE ", visible)
+		s.add("SELECT c.chunk_id, ", distance, ", c.ordinal, d.subspace, d.doc_id, false")
+		s.fromIDs(r.plan.KB.Generation.ID, ids)
+		s.add(" WHERE ", visible)
 	}
 	return s, nil
 }
@@ -186,15 +192,15 @@ func (r *searchRun) collect(rows pgx.Rows) (near, listed []row, err error) {
 // cutStatement picks, of chunks with one score, the first by identity.
 func cutStatement(generation int64, ids []int64, limit int) *statement {
 	s := &statement{}
-	s.add("SELECT c.chunk_id FROM unnest(", s.arg(ids), "::bigint[]) u(id) JOIN ", partition(generation), " c ON c.generation = ",
-		s.arg(generation), " AND c.chunk_id = u.id", joinByKey, " ORDER BY d.subspace, d.doc_id, c.ordinal LIMIT ", s.arg(limit))
+	s.add("SELECT c.chunk_id")
+	s.fromIDs(generation, ids)
+	s.add(" ORDER BY d.subspace, d.doc_id, c.ordinal LIMIT ", s.arg(limit))
 	return s
 }
 
 func contentStatement(generation int64, ids []int64) *statement {
 	s := &statement{}
-	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, d.live_title, d.live_oss_key, d.live_metadata FROM unnest(",
-		s.arg(ids), "::bigint[]) u(id) JOIN ", partition(generation), " c ON c.generation = ", s.arg(generation), " AND c.chunk_id = u.id",
-		joinByKey)
+	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, d.live_title, d.live_oss_key, d.live_metadata")
+	s.fromIDs(generation, ids)
 	return s
 }
