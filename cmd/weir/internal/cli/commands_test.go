@@ -419,6 +419,9 @@ func TestDemoOnServicesElsewhere(t *testing.T) {
 	if err := json.Unmarshal([]byte(d.ok("demo", "--examples", examples, "--json")), &r); err != nil || len(r.Answers) != 3 || r.Documents.Ready == 0 {
 		t.Errorf("--json: got %+v, %v", r, err)
 	}
+	if _, _, found := d.fake.Document("demo", "", "examples/search-service-runbook.md"); !found {
+		t.Error("the ids of the documents do not begin with the folder, as those of `weir publish examples` do")
+	}
 	if code, _, errOut := d.run("", "demo", "--examples", "/nonexistent"); code != ExitFailed || !strings.Contains(errOut, "--examples") {
 		t.Errorf("no examples: got %d, %s", code, errOut)
 	}

@@ -154,16 +154,20 @@ func (d *demonstration) publish(ctx context.Context, examples string) error {
 	if err != nil {
 		return err
 	}
+	root, err := filepath.Abs(examples) // ids begin with the folder's name, wherever this runs
+	if err != nil {
+		return fmt.Errorf("find examples: %w", err)
+	}
 	fmt.Fprintf(d.say, "Publishing the documents of %s to knowledge base %s.\n\n", examples, demo.KB)
 	o := &outcome{s: &Session{IO: IO{Out: d.say}}, display: d.s.display()}
-	p, err := publish.New(nc, publish.Config{Tenant: d.s.Tenant, KB: demo.KB, OnResult: o.result, OnNote: func(text string) { o.display.Line("Note: %s", text) }})
+	p, err := publish.New(nc, publish.Config{Tenant: d.s.Tenant, KB: demo.KB, OnResult: o.result, OnNote: func(text string) { d.s.note(o.display, text) }})
 	if err != nil {
 		return err
 	}
 	began := time.Now()
 	stop := follow(o.display, p.Counts)
 	err = publishItems(ctx, p, func(ctx context.Context, items chan<- publish.Item) error {
-		return publish.Find(ctx, []string{examples}, publish.Options{Base: examples}, items)
+		return publish.Find(ctx, []string{examples}, publish.Options{Base: filepath.Dir(root)}, items)
 	})
 	if err = errors.Join(err, stop()); err != nil {
 		return err

@@ -118,9 +118,17 @@ func dlqGetCommand(s *Session) *cobra.Command {
 func printDeadDetail(w io.Writer, d messages.DeadLetterDetail) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"id", fmt.Sprint(d.ID)}, {"state", d.State}, {"at", d.At.Local().Format(time.DateTime)}, {"knowledge base", orNone(d.KB)},
-		{"document", orNone(d.DocID)}, {"version", orDash(int(d.Version))}, {"stage", d.Stage}, {"error", d.Error.Error()},
-		{"tries", fmt.Sprint(d.Attempts)}, {"subject", d.Subject}, {"size", fmt.Sprintf("%d bytes", d.SizeBytes)},
+		{"id", fmt.Sprint(d.ID)},
+		{"state", d.State},
+		{"at", d.At.Local().Format(time.DateTime)},
+		{"knowledge base", orNone(d.KB)},
+		{"document", orNone(d.DocID)},
+		{"version", orDash(int(d.Version))},
+		{"stage", d.Stage},
+		{"error", d.Error.Error()},
+		{"tries", fmt.Sprint(d.Attempts)},
+		{"subject", d.Subject},
+		{"size", fmt.Sprintf("%d bytes", d.SizeBytes)},
 	} {
 		fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -43,8 +44,11 @@ func follow(d *progress.Display, counts func() publish.Counts) (stop func() erro
 
 func publishView(c publish.Counts, took time.Duration) progress.View {
 	v := progress.View{Total: c.Found, Rows: []progress.Row{
-		{Label: "Queued", Count: c.Queued}, {Label: "Pending", Count: c.Pending}, {Label: "Indexing", Count: c.Indexing},
-		{Label: "Ready", Count: c.Ready}, {Label: "Failed", Count: c.Failed},
+		{Label: "Queued", Count: c.Queued},
+		{Label: "Pending", Count: c.Pending},
+		{Label: "Indexing", Count: c.Indexing},
+		{Label: "Ready", Count: c.Ready},
+		{Label: "Failed", Count: c.Failed},
 	}}
 	if c.Superseded > 0 {
 		v.Rows = append(v.Rows, progress.Row{Label: "Superseded", Count: c.Superseded})
@@ -65,6 +69,15 @@ func (s *Session) display() *progress.Display {
 		}
 	}
 	return progress.New(w, s.terminal(w), nil)
+}
+
+// note tells on d what slows a run down; beside JSON it is a line of JSON on standard error.
+func (s *Session) note(d *progress.Display, text string) {
+	if !s.JSON {
+		d.Line("Note: %s", text)
+		return
+	}
+	_ = json.NewEncoder(s.Err).Encode(map[string]string{"note": text}) // there is no place to complain
 }
 
 // publishItems runs p over the items that find sends until it returns.

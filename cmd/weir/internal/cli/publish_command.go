@@ -156,7 +156,7 @@ func (f *publishFlags) run(ctx context.Context, s *Session, kb string, args []st
 	o := &outcome{s: s, display: s.display()}
 	p, err := publish.New(nc, publish.Config{
 		Tenant: s.Tenant, KB: kb, NoWait: f.noWait, InFlight: f.inFlight, OnResult: o.result,
-		OnNote: func(text string) { o.display.Line("Note: %s", text) },
+		OnNote: func(text string) { s.note(o.display, text) },
 	})
 	if err != nil {
 		return err

@@ -27,13 +27,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // worked is the case worked by hand in the self-test of score.py: ties, a score equal in 32 bits, grades
 // below 1, a query without relevant documents, one without an answer, one without judgments.
 func worked() (eval.Qrels, eval.Run) {
-	return eval.Qrels{
-			"q1": {"a": 2, "b": 1, "c": 1, "d": 0, "e": -1}, "q2": {"x": 1}, "q3": {"y": 1}, "q4": {"z": 0},
-		}, eval.Run{
-			"q1": {{"a", 5}, {"b", 5}, {"d", 9}, {"u", 1.5}, {"c", 1}},
-			"q2": {{"x", 1.00000001}, {"z", 1}},
-			"q9": {{"x", 1}},
-		}
+	qrels := eval.Qrels{
+		"q1": {"a": 2, "b": 1, "c": 1, "d": 0, "e": -1}, "q2": {"x": 1}, "q3": {"y": 1}, "q4": {"z": 0},
+	}
+	run := eval.Run{
+		"q1": {{"a", 5}, {"b", 5}, {"d", 9}, {"u", 1.5}, {"c", 1}},
+		"q2": {{"x", 1.00000001}, {"z", 1}},
+		"q9": {{"x", 1}},
+	}
+	return qrels, run
 }
 
 func TestScoresOfTheWorkedCase(t *testing.T) {

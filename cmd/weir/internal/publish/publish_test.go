@@ -247,16 +247,17 @@ func TestInterruptedRunReturnsItsCause(t *testing.T) {
 	in <- text("a", "alpha")
 	close(in)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		testkit.Eventually(t, 10*time.Second, func() error {
-			if fake.Submits() == 0 {
-				return errors.New("nothing came")
-			}
-			return nil
-		})
-		cancel()
-	}()
-	if err := p.Run(ctx, in); !errors.Is(err, context.Canceled) || p.Counts().Open() != 1 {
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx, in) }()
+	testkit.Eventually(t, 10*time.Second, func() error {
+		if fake.Submits() == 0 {
+			return errors.New("nothing came")
+		}
+		return nil
+	})
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || p.Counts().Open() != 1 {
 		t.Errorf("got %v, %+v, want canceled with one open", err, p.Counts())
 	}
 }
@@ -399,8 +400,12 @@ func TestStdinNeedsAnID(t *testing.T) {
 func TestMetadataIsTypedByTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := messages.MetadataSchema{
-		{Name: "year", Type: messages.TypeLong}, {Name: "price", Type: messages.TypeDouble}, {Name: "open", Type: messages.TypeBoolean},
-		{Name: "who", Type: messages.TypeString}, {Name: "tags", Type: messages.TypeStringList}, {Name: "on", Type: messages.TypeDate},
+		{Name: "year", Type: messages.TypeLong},
+		{Name: "price", Type: messages.TypeDouble},
+		{Name: "open", Type: messages.TypeBoolean},
+		{Name: "who", Type: messages.TypeString},
+		{Name: "tags", Type: messages.TypeStringList},
+		{Name: "on", Type: messages.TypeDate},
 	}
 	for _, c := range []struct {
 		object string
