@@ -160,7 +160,7 @@ func headerBytes(h Header) int {
 
 // orNone is the token of an unknown tenant or knowledge base.
 func orNone(name string) string {
-	if name == "" || strings.ContainsAny(name, " .*>\t\r\n") {
+	if name == "" || strings.ContainsAny(name, " .*>\t\r\n") || !validValue(name) {
 		return messages.TenantScope
 	}
 	return name
