@@ -187,9 +187,6 @@ const maxKeyBytes = 128
 // request takes a submit or delete in at once. Without an idempotency key each request is one of its
 // own; its order is the time of its arrival here.
 func (s *Service) request(ctx context.Context, r bus.Request, act func(context.Context, intake.From) (intake.Verdict, error)) (any, error) {
-	if err := errors.Join(messages.ValidateName("tenant", r.Tenant), messages.ValidateName("knowledgeBaseName", r.Scope)); err != nil {
-		return nil, err
-	}
 	source, id := fmt.Sprintf("rpc/%s/%d", r.ID, r.Received.UnixNano()), r.ID // callers use request ids again
 	if key := r.Header[messages.HeaderIdempotencyKey]; key != "" {
 		if len(key) > maxKeyBytes || messages.ValidText("", key) != nil {

@@ -197,7 +197,14 @@ func resolveSubspace(kb pgstore.KB, subspace string) (string, error) {
 	return subspace, nil
 }
 
+// checkScope checks the names in the subject, which may be any bytes, and those in the body against them.
 func checkScope(from From, tenant, kb string) error {
+	if err := messages.ValidateName("tenant", from.Tenant); err != nil {
+		return err
+	}
+	if err := messages.ValidateName("knowledgeBaseName", from.KB); err != nil {
+		return err
+	}
 	if tenant != "" && tenant != from.Tenant {
 		return messages.Invalid("tenant", fmt.Sprintf("is %q, but the subject says %q", tenant, from.Tenant))
 	}

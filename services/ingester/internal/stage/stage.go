@@ -139,7 +139,22 @@ func (h *Handler) read(ctx context.Context, ref messages.Ref, v pgstore.Version)
 	if path.Ext(name) == "" {
 		name = ref.DocID
 	}
-	return h.parser.Parse(ctx, parse.Input{Data: data, ContentType: v.ContentType, Name: name, Title: v.Title})
+	doc, err := h.parser.Parse(ctx, parse.Input{Data: data, ContentType: v.ContentType, Name: name, Title: v.Title})
+	return doc, inField(err)
+}
+
+// inField names the field of the submit that an error of reading is about: readers know contents only.
+func inField(err error) error {
+	e, ok := messages.AsError(err)
+	if !ok || e.Field != "" {
+		return err
+	}
+	named := *e
+	named.Field = "text"
+	if e.Code == messages.CodeUnsupportedMediaType {
+		named.Field = "contentType"
+	}
+	return &named
 }
 
 // follow returns the work after staging. space and chunks are those just staged when no vector of them
