@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
@@ -101,23 +102,31 @@ func describe(d bus.Delivery) pgstore.NewDeadLetter {
 // documentOf finds which document a refused submit was for, as far as it can be read.
 func documentOf(d bus.Delivery) (docID, subspace string) {
 	if id := d.Header[messages.HeaderDocID]; id != "" {
-		return unescape(id), unescape(d.Header[messages.HeaderSubspace])
+		return document(unescape(id), unescape(d.Header[messages.HeaderSubspace]))
 	}
 	var body struct {
 		DocID    string `json:"docId"`
 		ID       string `json:"_id"`
 		Subspace string `json:"subspace"`
 	}
-	if json.Unmarshal(d.Body, &body) != nil {
+	if !utf8.Valid(d.Body) || json.Unmarshal(d.Body, &body) != nil { // the decoder would repair an id
 		return "", ""
 	}
 	if body.DocID == "" {
 		body.DocID = body.ID
 	}
-	if messages.ValidText("docId", body.DocID+body.Subspace) != nil || len(body.DocID) > messages.MaxDocIDBytes {
-		return "", ""
+	return document(body.DocID, body.Subspace)
+}
+
+// document keeps what can be an id and a subspace: anything else may be why the submit was refused.
+func document(docID, subspace string) (string, string) {
+	if len(docID) > messages.MaxDocIDBytes || messages.ValidText("docId", docID) != nil {
+		docID = ""
 	}
-	return body.DocID, body.Subspace
+	if messages.ValidateName("subspace", subspace) != nil {
+		subspace = ""
+	}
+	return docID, subspace
 }
 
 func unescape(s string) string {
