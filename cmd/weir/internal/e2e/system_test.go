@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -18,7 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
-	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/testkit"
@@ -26,6 +24,7 @@ import (
 	"github.com/weir-project/weir/services/indexer"
 	"github.com/weir-project/weir/services/ingester"
 	"github.com/weir-project/weir/services/ingester/parseworker"
+	"github.com/weir-project/weir/services/retriever"
 )
 
 func TestMain(m *testing.M) {
@@ -38,21 +37,29 @@ const (
 	model  = "fake-model"
 )
 
-// system is every service, run in this process on servers of its own.
+// patience is how long a test waits for what must happen: the machine may be busy.
+const patience = 30 * time.Second
+
+// system is every service, run in this process on servers of its own, as a tenant sees it.
 type system struct {
-	t    testing.TB
-	nc   *nats.Conn
-	js   jetstream.JetStream
-	pool *pgxpool.Pool
-	fake *fakeserver.Server
+	t      testing.TB
+	tenant string
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	pool   *pgxpool.Pool
+	fake   *provider
+	sent   *[]string // ids of the submits and deletes of this tenant
 }
 
 // options change what a test needs different.
 type options struct {
-	reconcile time.Duration // time between looks of the reconciler, and its grace
-	tracer    trace.TracerProvider
-	dims      int  // of the fake model; 0: 8
-	quiet     bool // no log
+	reconcile  time.Duration                             // time between looks of the reconciler, and its grace
+	tracer     func(service string) trace.TracerProvider // nil: no spans
+	dims       int                                       // of the fake model; 0: 8
+	quiet      bool                                      // no log
+	maxBytes   int64                                     // of a document; 0: the default
+	housekeep  time.Duration                             // time between rounds of purging; 0: the default
+	queryGrace time.Duration                             // how long a deleted knowledge base's data stays; 0: the default
 }
 
 func start(t testing.TB, o options) *system {
@@ -64,7 +71,7 @@ func start(t testing.TB, o options) *system {
 		o.dims = 8
 	}
 	_, connect := testkit.NATS(t)
-	s := &system{t: t, nc: connect(), fake: fakeserver.New(fakeserver.Options{Dims: o.dims})}
+	s := &system{t: t, tenant: tenant, nc: connect(), fake: newProvider(o.dims), sent: new([]string)}
 	var err error
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		t.Fatal(err)
@@ -76,6 +83,7 @@ func start(t testing.TB, o options) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.MaxConns = 12
 	pgstore.Configure(cfg)
 	if s.pool, err = pgxpool.NewWithConfig(t.Context(), cfg); err != nil {
 		t.Fatal(err)
@@ -113,9 +121,22 @@ func (s *system) run(o options, embeddingURL string, connect testkit.Connect) {
 		}
 		all = append(all, svc)
 	}
-	add(ingester.New(ingester.Config{}, ingester.Deps{JS: js(), Store: store, Logger: log, Tracer: o.tracer, Ready: isReady}))
-	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: o.dims}, embedder.Deps{JS: js(), Logger: log, Tracer: o.tracer, Ready: isReady}))
-	add(indexer.New(indexer.Config{ReconcileEvery: o.reconcile, Grace: o.reconcile, Model: model, Dims: o.dims}, indexer.Deps{JS: js(), Store: store, Logger: log, Tracer: o.tracer, Ready: isReady}))
+	tracer := func(name string) trace.TracerProvider {
+		if o.tracer == nil {
+			return nil
+		}
+		return o.tracer(name)
+	}
+	add(ingester.New(ingester.Config{MaxDocumentBytes: o.maxBytes}, ingester.Deps{
+		JS: js(), Store: store, Logger: log, Tracer: tracer("ingester"), Ready: isReady,
+	}))
+	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: o.dims}, embedder.Deps{
+		JS: js(), Logger: log, Tracer: tracer("embedder"), Ready: isReady,
+	}))
+	add(indexer.New(indexer.Config{
+		ReconcileEvery: o.reconcile, Grace: o.reconcile, Model: model, Dims: o.dims, HousekeepingEvery: o.housekeep, QueryGrace: o.queryGrace,
+	}, indexer.Deps{JS: js(), Store: store, Logger: log, Tracer: tracer("indexer"), Ready: isReady}))
+	add(retriever.New(retriever.Config{}, retriever.Deps{NC: connect(), Store: store, Logger: log, Tracer: tracer("retriever"), Ready: isReady}))
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	for _, svc := range all {
@@ -141,7 +162,7 @@ func (s *system) run(o options, embeddingURL string, connect testkit.Connect) {
 // call makes a request and decodes its data.
 func call[T any](s *system, scope, op string, in any) (T, error) {
 	var out T
-	err := bus.Call(s.t.Context(), s.nc, messages.RPCSubject(tenant, scope, op), nil, in, &out)
+	err := bus.Call(s.t.Context(), s.nc, messages.RPCSubject(s.tenant, scope, op), nil, in, &out)
 	return out, err
 }
 
@@ -152,51 +173,6 @@ func (s *system) createKB(in messages.CreateKB) messages.KBInfo {
 		s.t.Fatal(err)
 	}
 	return info
-}
-
-// events collects the terminal events of a knowledge base from now on.
-type events struct {
-	t    testing.TB
-	cons jetstream.Consumer
-}
-
-func (s *system) watch(kb string) *events {
-	s.t.Helper()
-	cons, err := s.js.OrderedConsumer(s.t.Context(), messages.StreamEvents, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{messages.SubjectEvents + "." + tenant + "." + kb + ".>"}, DeliverPolicy: jetstream.DeliverNewPolicy,
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return &events{s.t, cons}
-}
-
-// terminal returns the next n terminal events by the submit they answer.
-func (e *events) terminal(n int) map[string]messages.Event {
-	e.t.Helper()
-	out := map[string]messages.Event{}
-	deadline := time.Now().Add(30 * time.Second)
-	for len(out) < n {
-		if time.Now().After(deadline) {
-			e.t.Fatalf("got %d terminal events, want %d: %v", len(out), n, out)
-		}
-		msg, err := e.cons.Next(jetstream.FetchMaxWait(2 * time.Second))
-		if err != nil {
-			continue
-		}
-		var ev messages.Event
-		if err := json.Unmarshal(msg.Data(), &ev); err != nil {
-			e.t.Fatal(err)
-		}
-		if !ev.Status.Terminal() {
-			continue
-		}
-		if have, twice := out[ev.SubmitID]; twice {
-			e.t.Fatalf("submit %s has two terminal events: %+v and %+v", ev.SubmitID, have, ev)
-		}
-		out[ev.SubmitID] = ev
-	}
-	return out
 }
 
 // publish puts a submit on the stream under a message id.
@@ -211,11 +187,31 @@ func (s *system) publish(kb, id string, submit messages.Submit) {
 
 func (s *system) publishRaw(kb, id string, header nats.Header, body []byte) {
 	s.t.Helper()
-	msg := &nats.Msg{Subject: messages.SubmitSubject(tenant, kb), Header: header, Data: body}
-	if _, err := s.js.PublishMsg(s.t.Context(), msg, jetstream.WithMsgID(id)); err != nil {
+	s.publishTo(messages.SubmitSubject(s.tenant, kb), id, header, body)
+}
+
+// publishDelete puts a delete on the stream.
+func (s *system) publishDelete(kb, id string, del messages.Delete) {
+	s.t.Helper()
+	body, err := messages.Encode(del)
+	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.publishTo(messages.DeleteSubject(s.tenant, kb), id, nil, body)
 }
+
+func (s *system) publishTo(subject, id string, header nats.Header, body []byte) {
+	s.t.Helper()
+	msg := &nats.Msg{Subject: subject, Header: header, Data: body}
+	ack, err := s.js.PublishMsg(s.t.Context(), msg, jetstream.WithMsgID(s.msgID(id)))
+	if err != nil || ack.Duplicate {
+		s.t.Fatalf("publish %s to %q: %+v, %v", id, subject, ack, err)
+	}
+	*s.sent = append(*s.sent, id)
+}
+
+// msgID is the Nats-Msg-Id of a test's id: a stream takes equal ones for the same message, whoever sends.
+func (s *system) msgID(id string) string { return s.tenant + "/" + id }
 
 func text(s string) *string { return &s }
 

@@ -1,0 +1,50 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+)
+
+// TestPipeline runs on one system; each part has a tenant of its own.
+func TestPipeline(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	s := start(t, options{quiet: true, housekeep: 300 * time.Millisecond, queryGrace: 100 * time.Millisecond, tracer: tracers(t, spans)})
+	for _, part := range []struct {
+		name string
+		test func(*system)
+	}{
+		{"bad input over the stream", badStream},
+		{"bad input as requests", badRequests},
+		{"strange subjects", strangeSubjects},
+		{"bad deletes", badDeletes},
+		{"one trace", oneTrace(spans)},
+		{"from submit to answer", fromSubmitToAnswer},
+		{"update is atomic", updateIsAtomic},
+		{"failed update", failedUpdate},
+		{"overtaken", overtaken},
+		{"same content while open", sameContentWhileOpen},
+		{"deleted", deleted},
+		{"deleted on the way", deletedOnTheWay},
+		{"unchanged", unchanged},
+		{"idempotency keys", idempotencyKeys},
+		{"edited paragraph", editedParagraph},
+		{"uploads", uploads},
+		{"upload twice", uploadTwice},
+		{"two tenants", twoTenants},
+		{"subspaces", subspaces},
+		{"index types", indexTypes},
+		{"deleted kb", deletedKB},
+		{"replayed", replayed},
+		{"replayed submit", replayedSubmit},
+		{"formats", formats},
+		{"sizes", sizes},
+		{"ids", ids},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			part.test(s.as(t, tenantName(t)))
+		})
+	}
+}
