@@ -49,6 +49,9 @@ func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error
 	if err := w.Ref.Validate(); err != nil {
 		return nil, err
 	}
+	if w.Part < 0 || w.Part >= w.Parts {
+		return nil, messages.Invalid("parts", fmt.Sprintf("part %d of %d is none", w.Part, w.Parts))
+	}
 	vectors, err := decode(w.Vectors)
 	if err != nil {
 		return nil, err
@@ -107,6 +110,9 @@ func ReadyEvents(ref messages.Ref, ready []pgstore.Ready, at time.Time) ([]bus.M
 	return out, nil
 }
 
+// maxHalf is the largest number that vectors are stored with.
+const maxHalf = 65504
+
 func decode(in []messages.IndexVector) ([]pgstore.Vector, error) {
 	out := make([]pgstore.Vector, len(in))
 	for i, v := range in {
@@ -117,8 +123,8 @@ func decode(in []messages.IndexVector) ([]pgstore.Vector, error) {
 		values := make([]float32, len(v.Vector)/4)
 		for j := range values {
 			values[j] = math.Float32frombits(binary.LittleEndian.Uint32(v.Vector[4*j:]))
-			if f := float64(values[j]); math.IsNaN(f) || math.IsInf(f, 0) {
-				return nil, messages.Invalid(field, "holds a value that is not finite")
+			if f := float64(values[j]); math.IsNaN(f) || math.Abs(f) > maxHalf {
+				return nil, messages.Invalid(field, "holds a value that is not finite in half precision")
 			}
 		}
 		out[i] = pgstore.Vector{Ordinal: v.Ordinal, Values: values}
