@@ -46,10 +46,11 @@ type Reconciler struct {
 
 type key struct{ doc, version int64 }
 
-// sighting is how far a version was, and since when.
+// sighting is how far a version was, and since when; and how far the streams of stages were then.
 type sighting struct {
 	progress string
 	since    time.Time
+	fences   map[string]fence
 }
 
 // New returns a reconciler that takes a version for stuck when it made no progress for grace and no
@@ -64,14 +65,14 @@ const pageSize = 500
 // the errors are joined.
 func (r *Reconciler) Pass(ctx context.Context, now time.Time) error {
 	var problems []error
-	open := map[key]sighting{}
+	open, at := map[key]sighting{}, &positions{js: r.js, known: map[kbKey]position{}}
 	for after := int64(0); ; {
 		page, err := r.store.OpenVersions(ctx, after, r.grace/2, pageSize)
 		if err != nil {
 			return err
 		}
 		for _, v := range page {
-			if err := r.look(ctx, v, now, open); err != nil && !errors.Is(err, pgstore.ErrStale) {
+			if err := r.look(ctx, v, now, open, at); err != nil && !errors.Is(err, pgstore.ErrStale) {
 				problems = append(problems, fmt.Errorf("reconcile %s: %w", v.Ref.DocID, err))
 			}
 			after = v.Ref.DocKey
@@ -84,22 +85,23 @@ func (r *Reconciler) Pass(ctx context.Context, now time.Time) error {
 }
 
 // look helps a version that stood still for the grace time, and starts its time anew.
-func (r *Reconciler) look(ctx context.Context, v pgstore.OpenVersion, now time.Time, open map[key]sighting) error {
+func (r *Reconciler) look(ctx context.Context, v pgstore.OpenVersion, now time.Time, open map[key]sighting, at *positions) error {
 	k := key{v.Ref.DocKey, v.Ref.Version}
 	progress := fmt.Sprint(v.Status, v.Ref.Run, v.Staged, v.Vectors)
 	was, known := r.seen[k]
 	if !known || was.progress != progress {
-		was = sighting{progress, now}
+		was = sighting{progress: progress, since: now, fences: map[string]fence{}}
 	}
 	open[k] = was
 	if now.Sub(was.since) < r.grace {
 		return nil
 	}
-	open[k] = sighting{progress, now}
-	return r.help(ctx, v)
+	was.since = now
+	open[k] = was
+	return r.help(ctx, v, was, at)
 }
 
-func (r *Reconciler) help(ctx context.Context, v pgstore.OpenVersion) error {
+func (r *Reconciler) help(ctx context.Context, v pgstore.OpenVersion, s sighting, at *positions) error {
 	if v.Complete() || v.Lost() {
 		r.log.Info("finishing a version whose message was lost", "kb", v.Ref.KB, "doc", v.Ref.DocID, "version", v.Ref.Version)
 		msgs, err := r.finish.Finish(ctx, v.Ref, v.Staged)
@@ -110,24 +112,28 @@ func (r *Reconciler) help(ctx context.Context, v pgstore.OpenVersion) error {
 		return err
 	}
 	if v.Expected == nil {
-		return r.again(ctx, v.Ref, messages.StreamParse, func(ref messages.Ref) ([]bus.Message, error) {
+		lost, err := at.passed(ctx, s, v.Ref, messages.StageParse)
+		if err != nil || !lost {
+			return err
+		}
+		return r.again(ctx, v.Ref, messages.StreamParse, s, func(ref messages.Ref) ([]bus.Message, error) {
 			msg, err := bus.Work(messages.StageParse, messages.TypeParse, ref, 0, messages.ParseWork{Ref: ref})
 			return []bus.Message{msg}, err
 		})
 	}
-	waiting, err := r.waiting(ctx, messages.StreamIndex, messages.WorkSubject(messages.StageIndex, v.Ref.Tenant, v.Ref.KB))
-	if err != nil || waiting {
-		return err // its vectors may be among those on their way
+	lost, err := at.passed(ctx, s, v.Ref, messages.StageEmbed, messages.StageIndex)
+	if err != nil || !lost {
+		return err
 	}
-	return r.again(ctx, v.Ref, messages.StreamEmbed, func(ref messages.Ref) ([]bus.Message, error) {
+	return r.again(ctx, v.Ref, messages.StreamEmbed, s, func(ref messages.Ref) ([]bus.Message, error) {
 		return r.embedWork(ctx, ref)
 	})
 }
 
-// again publishes work under its old ids. The stream tells whether it knows them: a new message was
-// missing and is there now; a known one that is still stored is backlog, and left alone; a known one
-// that is gone was lost on its way through a stage, and is published under new ids.
-func (r *Reconciler) again(ctx context.Context, ref messages.Ref, stream string, work func(messages.Ref) ([]bus.Message, error)) error {
+// again publishes work that is lost under its old ids. The stream tells whether it knows them: a new message
+// was missing and is there now; a known one that is gone was lost on its way through a stage, and is
+// published under new ids.
+func (r *Reconciler) again(ctx context.Context, ref messages.Ref, stream string, s sighting, work func(messages.Ref) ([]bus.Message, error)) error {
 	msgs, err := work(ref)
 	if err != nil || len(msgs) == 0 {
 		return err
@@ -138,6 +144,7 @@ func (r *Reconciler) again(ctx context.Context, ref messages.Ref, stream string,
 	}
 	stored, err := r.anyStored(ctx, stream, acks)
 	if err != nil || stored {
+		clear(s.fences) // they were drawn before this message
 		return err
 	}
 	if ref.Run, err = r.store.RaiseRun(ctx, ref); err != nil {
@@ -169,18 +176,6 @@ func (r *Reconciler) anyStored(ctx context.Context, stream string, acks []bus.Ac
 		}
 	}
 	return false, nil
-}
-
-func (r *Reconciler) waiting(ctx context.Context, stream, subject string) (bool, error) {
-	s, err := r.js.Stream(ctx, stream)
-	if err != nil {
-		return false, fmt.Errorf("look up stream %s: %w", stream, err)
-	}
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
-	if err != nil {
-		return false, fmt.Errorf("count messages of %s: %w", subject, err)
-	}
-	return info.State.Subjects[subject] > 0, nil
 }
 
 // embedWork builds the messages for the chunks whose vectors are missing.
