@@ -29,6 +29,9 @@ type ServiceOptions struct {
 	DefaultDeadline, MaxDeadline time.Duration
 	// RetryAfter is what an OVERLOADED reply asks callers to wait; zero is 1 s.
 	RetryAfter time.Duration
+	// Outage, if set, tells which errors of handlers mean that something requests need is away, such as
+	// the database: the reply is UNAVAILABLE, as by [Pause].
+	Outage func(error) bool
 	Telemetry
 }
 

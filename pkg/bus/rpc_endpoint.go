@@ -172,7 +172,11 @@ func (e *endpoint) guarded(ctx context.Context, r Request) (data any, err error)
 			data, err = nil, messages.Errorf(messages.CodeInternal, "internal error")
 		}
 	}()
-	return e.Handler(ctx, r)
+	data, err = e.Handler(ctx, r)
+	if err != nil && e.s.opts.Outage != nil && e.s.opts.Outage(err) {
+		err = Pause(err, 0)
+	}
+	return data, err
 }
 
 // envelope is the reply. Causes that are not meant for callers are logged here and nowhere else.

@@ -63,7 +63,13 @@ func (r *Runner) handle(w *message.Message) error {
 		return errors.New("message without a delivery")
 	}
 	out, err := r.handler(w.Context(), d)
-	if err != nil {
+	switch cfg := r.sub.cfg; {
+	case err == nil:
+	case cfg.Done != nil && cfg.Done(err):
+		return nil
+	case cfg.Outage != nil && cfg.Outage(err):
+		return Pause(err, 0)
+	default:
 		return err
 	}
 	if _, err := r.pub.publish(w.Context(), out); err != nil {

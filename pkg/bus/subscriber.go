@@ -32,6 +32,10 @@ type SubscriberConfig struct {
 	// OnMissing, if set, is called to bring a removed stream or consumer back, such as a closure over
 	// Provision. It is called again, with a growing delay, while it fails.
 	OnMissing func(context.Context) error
+	// Outage, if set, tells which errors of a [Runner]'s handler mean that something every message needs
+	// is away, such as the database: they are treated as by [Pause]. Done tells which mean that there is
+	// nothing left to do for the message: it is acknowledged.
+	Outage, Done func(error) bool
 	Telemetry
 }
 

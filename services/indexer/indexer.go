@@ -115,26 +115,16 @@ func (s *Service) addRunner(stage string, workers int, handle bus.Handler) error
 	if s.deps.AckWait > 0 {
 		st.AckWait = s.deps.AckWait
 	}
-	r, err := bus.NewRunner(s.deps.JS, s.pub, outages(handle), bus.SubscriberConfig{
+	r, err := bus.NewRunner(s.deps.JS, s.pub, handle, bus.SubscriberConfig{
 		Stage: st, Workers: workers, DrainTimeout: s.cfg.DrainTimeout, Telemetry: s.telemetry(),
+		Outage: pgstore.Retryable, Done: done,
 	})
 	s.runners = append(s.runners, r)
 	return err
 }
 
-// outages tells the bus which errors are the database's absence, and which work came too late.
-func outages(handle bus.Handler) bus.Handler {
-	return func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
-		msgs, err := handle(ctx, d)
-		switch {
-		case errors.Is(err, pgstore.ErrStale):
-			return nil, nil
-		case pgstore.Retryable(err):
-			return nil, bus.Pause(err, 0)
-		}
-		return msgs, err
-	}
-}
+// done tells which errors mean that work came too late.
+func done(err error) bool { return errors.Is(err, pgstore.ErrStale) }
 
 // Run serves work and requests and does the upkeep until ctx is done, and drains. It returns nil on a
 // clean stop, and an error when the database or the streams are older than this program, or a stage ends
@@ -174,13 +164,12 @@ func (s *Service) reconcile(ctx context.Context) error {
 func (s *Service) serve(ctx context.Context) error {
 	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
 		Name: "weir-indexer", Version: messages.Version, Description: "changes knowledge bases, and looks after dead letters",
-	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Telemetry: s.telemetry()})
+	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Outage: pgstore.Retryable, Telemetry: s.telemetry()})
 	if err != nil {
 		return fmt.Errorf("indexer: %w", err)
 	}
 	for _, e := range s.endpoints() {
 		e.QueueGroup = "weir-indexer"
-		e.Handler = outage(e.Handler)
 		if err := svc.AddEndpoint(e); err != nil {
 			return fmt.Errorf("indexer: %w", err)
 		}
@@ -208,17 +197,6 @@ func (s *Service) endpoints() []bus.Endpoint {
 		tenant(messages.OpDLQGet, s.admin.GetDead),
 		tenant(messages.OpDLQReplay, s.admin.ReplayDead),
 		tenant(messages.OpDLQDiscard, s.admin.DiscardDead),
-	}
-}
-
-// outage makes the database's absence UNAVAILABLE.
-func outage(h func(context.Context, bus.Request) (any, error)) func(context.Context, bus.Request) (any, error) {
-	return func(ctx context.Context, r bus.Request) (any, error) {
-		data, err := h(ctx, r)
-		if pgstore.Retryable(err) {
-			return nil, bus.Pause(err, 0)
-		}
-		return data, err
 	}
 }
 

@@ -104,26 +104,16 @@ func (s *Service) addRunner(name string, workers int, handle bus.Handler) error 
 	if s.deps.AckWait > 0 {
 		st.AckWait = s.deps.AckWait
 	}
-	r, err := bus.NewRunner(s.deps.JS, s.pub, outages(handle), bus.SubscriberConfig{
+	r, err := bus.NewRunner(s.deps.JS, s.pub, handle, bus.SubscriberConfig{
 		Stage: st, Workers: workers, DrainTimeout: s.cfg.DrainTimeout, Telemetry: s.telemetry(),
+		Outage: pgstore.Retryable, Done: done,
 	})
 	s.runners = append(s.runners, r)
 	return err
 }
 
-// outages tells the bus which errors are the database's absence, and which work came too late.
-func outages(handle bus.Handler) bus.Handler {
-	return func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
-		msgs, err := handle(ctx, d)
-		switch {
-		case errors.Is(err, pgstore.ErrStale):
-			return nil, nil
-		case pgstore.Retryable(err):
-			return nil, bus.Pause(err, 0)
-		}
-		return msgs, err
-	}
-}
+// done tells which errors mean that work came too late.
+func done(err error) bool { return errors.Is(err, pgstore.ErrStale) }
 
 // takeIn handles a submit or delete from the stream, where its place is its identity and its order.
 func (s *Service) takeIn(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
@@ -158,7 +148,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) serve(ctx context.Context) error {
 	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
 		Name: "weir-ingester", Version: messages.Version, Description: "takes documents in and deletes them",
-	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Telemetry: s.telemetry()})
+	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Outage: pgstore.Retryable, Telemetry: s.telemetry()})
 	if err != nil {
 		return fmt.Errorf("ingester: %w", err)
 	}
@@ -198,9 +188,6 @@ func (s *Service) request(ctx context.Context, r bus.Request, act func(context.C
 		Tenant: r.Tenant, KB: r.Scope, Source: source, SubmitID: id, Order: pgstore.Order{At: r.Received},
 		Header: func(name string) string { return r.Header[name] }, Body: r.Body,
 	})
-	if pgstore.Retryable(err) {
-		return nil, bus.Pause(err, 0)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,6 @@ package up
 import (
 	"context"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/embedder"
 	"github.com/weir-project/weir/services/indexer"
@@ -20,10 +17,8 @@ const (
 	partEmbedding = "embedding"
 )
 
-// runner is a service after New: Run blocks until ctx is done, finishes what it holds and returns nil.
-type runner interface {
-	Run(ctx context.Context) error
-}
+// runner is a service after New.
+type runner = service.Service
 
 // load fills the settings of a service from the environment and the settings file, as its own process
 // would, with the addresses of what runs here.
@@ -43,9 +38,9 @@ type serviceSpec struct {
 func services() []serviceSpec {
 	return []serviceSpec{
 		{name: "ingester", needsDB: true, new: opener(ingester.DefaultConfig, ingester.Open)},
-		{name: "embedder", needsEmbedding: true, new: opener(embedder.DefaultConfig, openEmbedder)},
+		{name: "embedder", needsEmbedding: true, new: opener(embedder.DefaultConfig, embedder.Open)},
 		{name: "indexer", needsDB: true, new: opener(indexer.DefaultConfig, indexer.Open)},
-		{name: "retriever", needsDB: true, new: opener(retriever.DefaultConfig, openRetriever)},
+		{name: "retriever", needsDB: true, new: opener(retriever.DefaultConfig, retriever.Open)},
 	}
 }
 
@@ -74,38 +69,4 @@ func partNames() []string {
 		names = append(names, s.name)
 	}
 	return names
-}
-
-func openEmbedder(ctx context.Context, p *service.Process, cfg embedder.Config) (*embedder.Service, error) {
-	work, err := p.NATS(ctx)
-	if err != nil {
-		return nil, err
-	}
-	requests, err := p.NATS(ctx)
-	if err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(work)
-	if err != nil {
-		return nil, err
-	}
-	return embedder.New(cfg, embedder.Deps{
-		JS: js, Requests: requests, Logger: p.Logger, Ready: p.Health.Ready,
-		Tracer: p.Telemetry.Tracers, Meter: p.Telemetry.Meters,
-	})
-}
-
-func openRetriever(ctx context.Context, p *service.Process, cfg retriever.Config) (*retriever.Service, error) {
-	pool, err := p.Postgres(ctx, pgstore.Configure)
-	if err != nil {
-		return nil, err
-	}
-	nc, err := p.NATS(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return retriever.New(cfg, retriever.Deps{
-		NC: nc, Store: pgstore.New(pool), Logger: p.Logger, Ready: p.Health.Ready,
-		Tracer: p.Telemetry.Tracers, Meter: p.Telemetry.Meters,
-	})
 }

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"github.com/weir-project/weir/pkg/service"
@@ -11,11 +10,5 @@ import (
 
 func main() {
 	cfg := indexer.DefaultConfig()
-	os.Exit(service.Main("indexer", &cfg, func(ctx context.Context, p *service.Process, cfg *indexer.Config) error {
-		svc, err := indexer.Open(ctx, p, *cfg)
-		if err != nil {
-			return err
-		}
-		return svc.Run(ctx)
-	}))
+	os.Exit(service.Main("indexer", &cfg, service.Serve(indexer.Open)))
 }

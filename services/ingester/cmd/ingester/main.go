@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"github.com/weir-project/weir/pkg/service"
@@ -13,11 +12,5 @@ import (
 func main() {
 	parseworker.Main()
 	cfg := ingester.DefaultConfig()
-	os.Exit(service.Main("ingester", &cfg, func(ctx context.Context, p *service.Process, cfg *ingester.Config) error {
-		svc, err := ingester.Open(ctx, p, *cfg)
-		if err != nil {
-			return err
-		}
-		return svc.Run(ctx)
-	}))
+	os.Exit(service.Main("ingester", &cfg, service.Serve(ingester.Open)))
 }
