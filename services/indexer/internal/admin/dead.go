@@ -34,7 +34,7 @@ func (a *Admin) ListDead(ctx context.Context, r bus.Request) (any, error) {
 	}
 	var before int64
 	if in.NextToken != "" {
-		if before, err = strconv.ParseInt(in.NextToken, 10, 64); err != nil {
+		if before, err = strconv.ParseInt(in.NextToken, 10, 64); err != nil || before < 1 {
 			return nil, messages.Invalid("nextToken", "is not a token of this listing")
 		}
 	}

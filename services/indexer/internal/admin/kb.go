@@ -157,6 +157,13 @@ func (a *Admin) resolveSpace(e *messages.Embedding) (messages.Space, error) {
 	if e.PassagePrefix != nil {
 		space.PassagePrefix = *e.PassagePrefix
 	}
+	for _, f := range []struct{ name, value string }{
+		{"model", space.Model}, {"queryPrefix", space.QueryPrefix}, {"passagePrefix", space.PassagePrefix},
+	} {
+		if err := messages.ValidText("embeddingConfiguration."+f.name, f.value); err != nil {
+			return space, err
+		}
+	}
 	if err := embedding.Space(space).Validate(); err != nil {
 		return space, messages.Invalid("embeddingConfiguration", err.Error())
 	}

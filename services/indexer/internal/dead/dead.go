@@ -88,6 +88,9 @@ func describe(d bus.Delivery) pgstore.NewDeadLetter {
 	if letter.Headers == nil {
 		letter.Headers = map[string]string{}
 	}
+	if letter.Body == nil {
+		letter.Body = []byte{}
+	}
 	if stage == messages.StageIntake {
 		letter.DocID, letter.Subspace = documentOf(d)
 		return letter
