@@ -14,29 +14,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// requests is every request-reply operation with its two messages.
-var requests = []struct {
-	op             string
-	tenantScoped   bool
-	request, reply any
-}{
-	{OpSubmit, false, Submit{}, SubmitReply{}},
-	{OpDelete, false, Delete{}, SubmitReply{}},
-	{OpKBCreate, true, CreateKB{}, KBInfo{}},
-	{OpKBList, true, Page{}, KBList{}},
-	{OpKBGet, false, KBRef{}, KBInfo{}},
-	{OpKBUpdate, false, UpdateKB{}, KBInfo{}},
-	{OpKBDelete, false, KBRef{}, KBRef{}},
-	{OpDocGet, false, DocumentRef{}, DocumentInfo{}},
-	{OpDocList, false, ListDocuments{}, DocumentList{}},
-	{OpDocChunks, false, ListChunks{}, ChunkList{}},
-	{OpRetrieve, false, RetrieveRequest{}, RetrieveReply{}},
-	{OpDLQList, true, ListDeadLetters{}, DeadLetterList{}},
-	{OpDLQGet, true, DeadLetterRef{}, DeadLetterDetail{}},
-	{OpDLQReplay, true, DeadLetterRef{}, DeadLetterRef{}},
-	{OpDLQDiscard, true, DeadLetterRef{}, DeadLetterRef{}},
-}
-
 // internalTypes travel between services only and are not in docs/asyncapi.yaml.
 var internalTypes = []string{"Ref", "ParseWork", "EmbedWork", "EmbedChunk", "IndexWork", "IndexVector", "EmbedRequest", "EmbedReply"}
 
@@ -175,21 +152,21 @@ func TestAsyncAPIHasEveryOperation(t *testing.T) {
 	doc := readAPI(t)
 	inSource := stringConstants(t, "Op")
 	listed := map[string]bool{}
-	for _, r := range requests {
-		listed[r.op] = true
+	for _, o := range Operations() {
+		listed[o.Name] = true
 		scope := "{kb}"
-		if r.tenantScoped {
+		if o.TenantScoped {
 			scope = TenantScope
 		}
-		checkOperation(doc, r.op, RPCSubject("{tenant}", scope, r.op), typeName(r.request), typeName(r.reply))
+		checkOperation(doc, o.Name, RPCSubject("{tenant}", scope, o.Name), typeName(o.Request), typeName(o.Reply))
 	}
 	for name, op := range inSource {
 		if !listed[op] {
-			t.Errorf("%s = %q is not in the table of this test", name, op)
+			t.Errorf("%s = %q is not among Operations", name, op)
 		}
 	}
-	if len(inSource) != len(requests) {
-		t.Errorf("%d operations in ops.go, %d in the table", len(inSource), len(requests))
+	if len(inSource) != len(listed) {
+		t.Errorf("%d operations in ops.go, %d in the table", len(inSource), len(listed))
 	}
 	for op := range doc.object("operations") {
 		if address, _ := doc.at("channels", op, "address").(string); strings.HasPrefix(address, SubjectRPC) && !listed[op] {

@@ -18,3 +18,31 @@ const (
 	OpDLQReplay  = "dlq_replay"  // tenant-scoped
 	OpDLQDiscard = "dlq_discard" // tenant-scoped
 )
+
+// Operation is a request-reply operation. Those that are not of the tenant are of a knowledge base.
+type Operation struct {
+	Name           string
+	TenantScoped   bool
+	Request, Reply any // zero values of the messages; Reply is the envelope's data
+}
+
+// Operations is every operation. docs/asyncapi.yaml and what services show to discovery follow it.
+func Operations() []Operation {
+	return []Operation{
+		{OpSubmit, false, Submit{}, SubmitReply{}},
+		{OpDelete, false, Delete{}, SubmitReply{}},
+		{OpKBCreate, true, CreateKB{}, KBInfo{}},
+		{OpKBList, true, Page{}, KBList{}},
+		{OpKBGet, false, KBRef{}, KBInfo{}},
+		{OpKBUpdate, false, UpdateKB{}, KBInfo{}},
+		{OpKBDelete, false, KBRef{}, KBRef{}},
+		{OpDocGet, false, DocumentRef{}, DocumentInfo{}},
+		{OpDocList, false, ListDocuments{}, DocumentList{}},
+		{OpDocChunks, false, ListChunks{}, ChunkList{}},
+		{OpRetrieve, false, RetrieveRequest{}, RetrieveReply{}},
+		{OpDLQList, true, ListDeadLetters{}, DeadLetterList{}},
+		{OpDLQGet, true, DeadLetterRef{}, DeadLetterDetail{}},
+		{OpDLQReplay, true, DeadLetterRef{}, DeadLetterRef{}},
+		{OpDLQDiscard, true, DeadLetterRef{}, DeadLetterRef{}},
+	}
+}

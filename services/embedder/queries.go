@@ -25,6 +25,7 @@ func (s *Service) serveQueries(ctx context.Context) error {
 	}
 	err = rpc.AddEndpoint(bus.Endpoint{
 		Name: "embed", Subject: messages.SubjectEmbed, QueueGroup: "weir-embedder", Priority: true, Handler: s.answer,
+		Metadata: messages.EndpointMetadata(messages.EmbedRequest{}, messages.EmbedReply{}),
 	})
 	if err == nil {
 		if s.deps.Ready != nil {

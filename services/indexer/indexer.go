@@ -184,10 +184,10 @@ func (s *Service) serve(ctx context.Context) error {
 // endpoints is the table of requests.
 func (s *Service) endpoints() []bus.Endpoint {
 	tenant := func(op string, h func(context.Context, bus.Request) (any, error)) bus.Endpoint {
-		return bus.Endpoint{Name: op, Subject: messages.RPCSubject("*", messages.TenantScope, op), Handler: h}
+		return bus.Endpoint{Name: op, Subject: messages.RPCSubject("*", messages.TenantScope, op), Metadata: messages.OperationMetadata(op), Handler: h}
 	}
 	kb := func(op string, h func(context.Context, bus.Request) (any, error)) bus.Endpoint {
-		return bus.Endpoint{Name: op, Subject: messages.RPCSubject("*", "*", op), Handler: h}
+		return bus.Endpoint{Name: op, Subject: messages.RPCSubject("*", "*", op), Metadata: messages.OperationMetadata(op), Handler: h}
 	}
 	return []bus.Endpoint{
 		tenant(messages.OpKBCreate, s.admin.CreateKB),

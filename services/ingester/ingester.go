@@ -157,7 +157,7 @@ func (s *Service) serve(ctx context.Context) error {
 		messages.OpDelete: s.intake.Delete,
 	} {
 		err := svc.AddEndpoint(bus.Endpoint{
-			Name: op, Subject: messages.RPCSubject("*", "*", op), QueueGroup: "weir-ingester",
+			Name: op, Subject: messages.RPCSubject("*", "*", op), QueueGroup: "weir-ingester", Metadata: messages.OperationMetadata(op),
 			Handler: func(ctx context.Context, r bus.Request) (any, error) { return s.request(ctx, r, act) },
 		})
 		if err != nil {

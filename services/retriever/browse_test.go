@@ -167,7 +167,7 @@ func TestEndpointsAreDiscoverable(t *testing.T) {
 	var names []string
 	for _, e := range info.Endpoints {
 		names = append(names, e.Name+" "+e.Subject)
-		for _, key := range []string{"request-schema", "reply-schema"} {
+		for _, key := range []string{messages.MetadataRequest, messages.MetadataReply} {
 			var s struct {
 				Type       string
 				Properties map[string]any

@@ -5,7 +5,6 @@ import (
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
-	"github.com/weir-project/weir/services/retriever/internal/schema"
 )
 
 // queueGroup shares requests among replicas.
@@ -13,21 +12,20 @@ const queueGroup = "weir-retriever"
 
 // operation is a line of the table of endpoints.
 type operation struct {
-	name           string
-	tenant         bool // of the tenant, not of a knowledge base
-	priority       bool // interactive: may use the reserve of the service's limit
-	request, reply any
-	handle         func(context.Context, bus.Request) (any, error)
+	name     string
+	tenant   bool // of the tenant, not of a knowledge base
+	priority bool // interactive: may use the reserve of the service's limit
+	handle   func(context.Context, bus.Request) (any, error)
 }
 
 func (s *Service) operations() []operation {
 	return []operation{
-		{name: messages.OpRetrieve, priority: true, request: messages.RetrieveRequest{}, reply: messages.RetrieveReply{}, handle: s.retrieve},
-		{name: messages.OpKBGet, request: messages.KBRef{}, reply: messages.KBInfo{}, handle: s.getKB},
-		{name: messages.OpKBList, tenant: true, request: messages.Page{}, reply: messages.KBList{}, handle: s.listKBs},
-		{name: messages.OpDocGet, request: messages.DocumentRef{}, reply: messages.DocumentInfo{}, handle: s.getDocument},
-		{name: messages.OpDocList, request: messages.ListDocuments{}, reply: messages.DocumentList{}, handle: s.listDocuments},
-		{name: messages.OpDocChunks, request: messages.ListChunks{}, reply: messages.ChunkList{}, handle: s.listChunks},
+		{name: messages.OpRetrieve, priority: true, handle: s.retrieve},
+		{name: messages.OpKBGet, handle: s.getKB},
+		{name: messages.OpKBList, tenant: true, handle: s.listKBs},
+		{name: messages.OpDocGet, handle: s.getDocument},
+		{name: messages.OpDocList, handle: s.listDocuments},
+		{name: messages.OpDocChunks, handle: s.listChunks},
 	}
 }
 
@@ -40,7 +38,7 @@ func (s *Service) endpoints() []bus.Endpoint {
 		}
 		out = append(out, bus.Endpoint{
 			Name: op.name, Subject: messages.RPCSubject("*", scope, op.name), QueueGroup: queueGroup, Priority: op.priority,
-			Metadata: map[string]string{"request-schema": schema.Of(op.request), "reply-schema": schema.Of(op.reply)},
+			Metadata: messages.OperationMetadata(op.name),
 			Handler:  op.handle,
 		})
 	}
