@@ -23,8 +23,12 @@ type View struct {
 	Note  string // beside the bars: a rate, or what is being waited for
 }
 
-// plainEvery is the least time between two lines of a Plain display.
-const plainEvery = 5 * time.Second
+// plainEvery is the least time between the first lines of a plain display; it grows to plainAtMost, so that
+// the log of a long run stays readable.
+const (
+	plainEvery  = 5 * time.Second
+	plainAtMost = time.Minute
+)
 
 // barWidth is the width of a full bar in characters; a whole row stays under 72.
 const barWidth = 32
@@ -39,6 +43,7 @@ type Display struct {
 	drawn int // lines of the bars on the screen
 	last  string
 	next  time.Time // of a plain display
+	every time.Duration
 	err   error
 }
 
@@ -48,11 +53,11 @@ func New(w io.Writer, live bool, now func() time.Time) *Display {
 	if now == nil {
 		now = time.Now
 	}
-	return &Display{w: w, live: live, now: now, next: now().Add(plainEvery)}
+	return &Display{w: w, live: live, now: now, next: now().Add(plainEvery), every: plainEvery}
 }
 
 // Show draws v in place of what was drawn before. Not on a terminal it prints one line, at most every
-// five seconds and only when something changed.
+// five seconds, later every minute, and only when something changed.
 func (d *Display) Show(v View) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +66,8 @@ func (d *Display) Show(v View) {
 		return
 	}
 	if now := d.now(); !now.Before(d.next) {
-		d.next = now.Add(plainEvery)
+		d.every = min(d.every*3/2, plainAtMost)
+		d.next = now.Add(d.every)
 		d.plain(v)
 	}
 }

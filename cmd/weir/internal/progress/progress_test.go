@@ -53,7 +53,9 @@ func TestPlainPrintsNowAndThen(t *testing.T) {
 	d.Show(view(0, 4)) // too early
 	now = now.Add(6 * time.Second)
 	d.Show(view(1, 3))
-	d.Show(view(2, 2)) // too early again
+	d.Show(view(2, 2))             // too early again
+	now = now.Add(6 * time.Second) // still: the pauses grow
+	d.Show(view(2, 2))
 	now = now.Add(6 * time.Second)
 	d.Show(view(1, 3)) // nothing new
 	d.Line("note")
