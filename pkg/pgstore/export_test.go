@@ -34,12 +34,18 @@ func AllowedSQL(plan SearchPlan) SQL {
 
 // ContentSQL and CutSQL give tests the statements over chunk ids.
 func ContentSQL(generation int64, ids []int64) SQL {
-	st := contentStatement(generation, ids)
+	st := contentStatement(generation, ids, false)
 	return SQL{st.text.String(), st.args}
 }
 
 // CutSQL see ContentSQL.
 func CutSQL(generation int64, ids []int64, limit int) SQL {
 	st := cutStatement(generation, ids, limit)
+	return SQL{st.text.String(), st.args}
+}
+
+// MatchSQL gives tests the statement that asks chunks for a condition.
+func MatchSQL(generation int64, ids []int64, match string) SQL {
+	st := matchStatement(generation, ids, match)
 	return SQL{st.text.String(), st.args}
 }

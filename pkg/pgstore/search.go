@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pgvector/pgvector-go"
 
 	"github.com/weir-project/weir/pkg/postings"
 )
@@ -40,6 +41,10 @@ type SearchPlan struct {
 	Where     Predicate // nil: no restriction
 	Dense     *DensePlan
 	Text      *TextPlan
+	// Fallback is run in place of Text when there is no Text and the dense leg finds nothing at all.
+	Fallback *TextPlan
+	// Vectors adds the stored vector to what is read of the chunks kept.
+	Vectors bool
 	// Keep chooses, of all candidates, the chunks whose content is wanted, best first. It is called
 	// once for each run of the plan and must not keep the slice.
 	Keep func(found Found) []int64
@@ -57,6 +62,10 @@ type TextPlan struct {
 	More  []postings.Term // added when Terms find fewer chunks than Limit
 	K1, B float64
 	Limit int // 1 or more
+	// Match is a condition on the lexemes of every result, of either leg; empty: none. It is made by Condition.
+	Match string
+	// Prefixes are looked up among the stored lexemes; what they stand for is added to Terms.
+	Prefixes []Prefix
 }
 
 // Match is a candidate: a chunk that at least one leg listed. With two legs it has the scores of both.
@@ -75,6 +84,8 @@ type Match struct {
 type Found struct {
 	Matches     []Match
 	Dense, Text LegStats
+	FellBack    bool // the dense leg found nothing: the full-text leg is the plan's Fallback
+	PrefixesCut bool // a prefix stands for more lexemes than were looked for
 }
 
 // LegStats tells how a leg went. Terms is the number of distinct query terms in use.
@@ -84,6 +95,38 @@ type LegStats struct {
 	Took       time.Duration
 }
 
+// Legs by the name that a LegError bears.
+const (
+	DenseLeg = "dense"
+	TextLeg  = "full text"
+)
+
+// LegError is the failure of one leg of a search whose database is there: the other leg may do without.
+type LegError struct {
+	Leg string // DenseLeg or TextLeg
+	Err error
+}
+
+// Error says which leg failed and why.
+func (e *LegError) Error() string { return e.Leg + " leg: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *LegError) Unwrap() error { return e.Err }
+
+// ofLeg marks an error as a leg's own fault. A knowledge base that changed, a request that ended and a
+// database that is away are nobody's.
+func ofLeg(ctx context.Context, leg string, err error) error {
+	if err == nil || ctx.Err() != nil || Retryable(err) || errors.Is(err, ErrGenerationChanged) || isUndefinedTable(err) {
+		return err
+	}
+	return &LegError{Leg: leg, Err: err}
+}
+
+func isUndefinedTable(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == undefinedTable
+}
+
 // Content is what a result shows of a chunk and its document. Metadata may hold internal fields.
 type Content struct {
 	Match
@@ -91,7 +134,8 @@ type Content struct {
 	HeadingPath      []string
 	PageFrom, PageTo int
 	Title, OSSKey    string
-	Metadata         []byte // a JSON object
+	Metadata         []byte    // a JSON object
+	Vector           []float32 // when the plan asks for vectors; nil where there is none
 }
 
 // SearchResult is the outcome of a plan.
@@ -105,18 +149,26 @@ type SearchResult struct {
 // Search runs a plan in one read-only snapshot. Both legs apply visibility, subspaces and predicate
 // before they cut their lists, and order ties by subspace, document id and ordinal.
 func (s *Searcher) Search(ctx context.Context, plan SearchPlan) (SearchResult, error) {
-	run := &searchRun{Searcher: s, plan: plan, restricted: plan.Subspaces != nil || plan.Where != nil}
-	run.snap.generic = !run.restricted
-	err := s.store.inSnapshot(ctx, &run.snap, func() error { return run.all(ctx) })
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == undefinedTable {
-		err = ErrGenerationChanged // the partition is dropped
-	}
-	if err != nil {
+	run := s.newRun(plan)
+	if err := run.inSnapshot(ctx, func() error { return run.all(ctx) }); err != nil {
 		return SearchResult{}, fmt.Errorf("search %s: %w", plan.KB.Name, err)
 	}
-	run.res.SQL = run.snap.spent
 	return run.res, nil
+}
+
+func (s *Searcher) newRun(plan SearchPlan) *searchRun {
+	run := &searchRun{Searcher: s, plan: plan, restricted: plan.Subspaces != nil || plan.Where != nil}
+	run.snap.generic = !run.restricted
+	return run
+}
+
+func (r *searchRun) inSnapshot(ctx context.Context, fn func() error) error {
+	err := r.store.inSnapshot(ctx, &r.snap, fn)
+	r.res.SQL = r.snap.spent
+	if isUndefinedTable(err) {
+		return ErrGenerationChanged // the partition is dropped
+	}
+	return err
 }
 
 // searchRun is one search under way.
@@ -132,18 +184,33 @@ type searchRun struct {
 func (r *searchRun) all(ctx context.Context) error {
 	b := r.snap.batch()
 	r.check(b)
+	if err := r.legs(ctx, b); err != nil {
+		return err
+	}
+	if r.plan.Text == nil && r.plan.Fallback != nil && len(r.res.Matches) == 0 {
+		r.plan.Text, r.plan.Dense, r.res.FellBack = r.plan.Fallback, nil, true
+		if err := r.legs(ctx, r.snap.batch()); err != nil {
+			return err
+		}
+	}
+	return r.contents(ctx, r.plan.Keep(r.res.Found))
+}
+
+// legs runs the legs of the plan, after whatever the batch holds already.
+func (r *searchRun) legs(ctx context.Context, b *pgx.Batch) error {
 	var hits []postings.Hit
 	if r.plan.Text != nil {
 		var err error
 		if hits, err = r.rankText(ctx, b); err != nil {
-			return err
+			return ofLeg(ctx, TextLeg, err)
 		}
 		b = r.snap.batch()
 	}
-	if err := r.gather(ctx, b, hits); err != nil {
-		return err
+	err := r.gather(ctx, b, hits)
+	if r.plan.Dense == nil {
+		return ofLeg(ctx, TextLeg, err)
 	}
-	return r.contents(ctx, r.plan.Keep(r.res.Found))
+	return ofLeg(ctx, DenseLeg, err)
 }
 
 // check queues the proof that the snapshot holds what the caller resolved.
@@ -160,7 +227,7 @@ func (r *searchRun) check(b *pgx.Batch) {
 }
 
 // gather runs the hybrid statement and joins what it finds with the full-text hits. A dense list that
-// ends inside a group of equal distances is asked for again, longer.
+// ends inside a group of equal distances, or of which too few match, is asked for again, longer.
 func (r *searchRun) gather(ctx context.Context, b *pgx.Batch, hits []postings.Hit) error {
 	began := time.Now()
 	extra := tieMargin
@@ -170,26 +237,44 @@ func (r *searchRun) gather(ctx context.Context, b *pgx.Batch, hits []postings.Hi
 			return err
 		}
 		slices.SortFunc(near, func(a, b row) int { return orderBy(a.distance, b.distance, &a.Match, &b.Match) })
-		if r.plan.Dense != nil && endsInTie(near, r.plan.Dense.Limit, r.plan.Dense.Limit+extra) {
+		matching := near
+		if r.match() != "" {
+			matching = slices.DeleteFunc(slices.Clone(near), func(c row) bool { return !c.matches })
+		}
+		if r.plan.Dense != nil && cutShort(near, matching, r.plan.Dense.Limit, r.plan.Dense.Limit+extra) {
 			extra *= 16
 			b = r.snap.batch()
 			continue
 		}
-		r.res.Dense.Took = time.Since(began)
-		return r.join(ctx, near, listed, hits)
+		if r.plan.Dense != nil {
+			r.res.Dense.Took = time.Since(began)
+		}
+		return r.join(ctx, matching, listed, hits)
 	}
 }
 
-// endsInTie reports whether a list of asked rows may have been cut where the distance equals that of
-// the last row of the limit.
-func endsInTie(near []row, limit, asked int) bool {
-	return len(near) == asked && near[asked-1].distance == near[limit-1].distance
+// match is the plan's condition on lexemes.
+func (r *searchRun) match() string {
+	if r.plan.Text == nil {
+		return ""
+	}
+	return r.plan.Text.Match
+}
+
+// cutShort reports whether a list of asked rows may have been cut where the distance equals that of the
+// last row of the limit, or before the limit was full.
+func cutShort(near, matching []row, limit, asked int) bool {
+	if len(near) < asked {
+		return false
+	}
+	return len(matching) < limit || near[asked-1].distance == matching[limit-1].distance
 }
 
 // row is a chunk as the hybrid statement returns it.
 type row struct {
 	Match
 	distance float64
+	matches  bool // the condition on lexemes holds
 }
 
 // join cuts both lists, near being in its final order already, and gives every candidate both scores.
@@ -224,23 +309,31 @@ func (r *searchRun) contents(ctx context.Context, ids []int64) error {
 	b := r.snap.batch()
 	byID := make(map[int64]Content, len(ids))
 	if len(ids) > 0 {
-		st := contentStatement(r.plan.KB.Generation.ID, ids)
-		b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error {
-			var c Content
-			_, err := pgx.ForEachRow(rows, []any{
-				&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Title, &c.OSSKey, &c.Metadata,
-			}, func() error {
-				byID[c.ChunkID] = c
-				c.HeadingPath, c.Metadata = nil, nil
-				return nil
-			})
-			return err
-		})
+		st := contentStatement(r.plan.KB.Generation.ID, ids, r.plan.Vectors)
+		b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error { return r.readContents(rows, byID) })
 	}
 	if err := r.snap.end(ctx, b); err != nil {
 		return err
 	}
 	return r.fill(ids, byID)
+}
+
+func (r *searchRun) readContents(rows pgx.Rows, into map[int64]Content) error {
+	var c Content
+	var vector *pgvector.HalfVector
+	dest := []any{&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Title, &c.OSSKey, &c.Metadata}
+	if r.plan.Vectors {
+		dest = append(dest, &vector)
+	}
+	_, err := pgx.ForEachRow(rows, dest, func() error {
+		if vector != nil {
+			c.Vector = vector.Slice()
+		}
+		into[c.ChunkID] = c
+		c.HeadingPath, c.Metadata, c.Vector, vector = nil, nil, nil, nil
+		return nil
+	})
+	return err
 }
 
 // fill puts contents in the order of ids, beside what is known of their chunks.

@@ -126,7 +126,7 @@ func (r *searchRun) hybridStatement(hits []postings.Hit, extra int) (*statement,
 		for i := range hits {
 			ids[i] = hits[i].ChunkID
 		}
-		s.add("SELECT c.chunk_id, ", distance, ", c.ordinal, d.subspace, d.doc_id, false")
+		s.add("SELECT c.chunk_id, ", distance, ", c.ordinal, d.subspace, d.doc_id, false, true")
 		s.fromIDs(r.plan.KB.Generation.ID, ids)
 		s.add(" WHERE ", visible)
 	}
@@ -138,7 +138,12 @@ func (r *searchRun) addDense(s *statement, name, distance, visible string, limit
 	if r.restricted {
 		join = joinDocuments
 	}
-	s.add("SELECT c.chunk_id, c.distance, c.ordinal, d.subspace, d.doc_id, true FROM (SELECT c.chunk_id, ", distance,
+	matches := "true"
+	if m := r.match(); m != "" { // asked of the few rows that are near, not of all
+		matches = "(SELECT x.lex FROM " + name + " x WHERE x.generation = " + s.arg(r.plan.KB.Generation.ID) +
+			" AND x.chunk_id = c.chunk_id) @@ " + s.arg(m) + "::text::tsquery"
+	}
+	s.add("SELECT c.chunk_id, c.distance, c.ordinal, d.subspace, d.doc_id, true, ", matches, " FROM (SELECT c.chunk_id, ", distance,
 		" AS distance, c.document_key, c.version, c.ordinal FROM ", name, " c", join,
 		" WHERE ", visible, " ORDER BY 2 LIMIT ", s.arg(limit), ") c", joinByKey)
 }
@@ -172,7 +177,7 @@ func (r *searchRun) collect(rows pgx.Rows) (near, listed []row, err error) {
 	var c row
 	var distance *float64
 	var dense bool
-	_, err = pgx.ForEachRow(rows, []any{&c.ChunkID, &distance, &c.Ordinal, &c.Subspace, &c.DocID, &dense}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&c.ChunkID, &distance, &c.Ordinal, &c.Subspace, &c.DocID, &dense, &c.matches}, func() error {
 		c.HasSimilarity = distance != nil && !math.IsNaN(*distance) // a zero vector has no direction
 		c.Similarity, c.distance = 0, math.Inf(1)
 		if c.HasSimilarity {
@@ -198,9 +203,12 @@ func cutStatement(generation int64, ids []int64, limit int) *statement {
 	return s
 }
 
-func contentStatement(generation int64, ids []int64) *statement {
+func contentStatement(generation int64, ids []int64, vectors bool) *statement {
 	s := &statement{}
 	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, d.live_title, d.live_oss_key, d.live_metadata")
+	if vectors {
+		s.add(", c.embedding")
+	}
 	s.fromIDs(generation, ids)
 	return s
 }

@@ -27,6 +27,12 @@ const tieBudget = 256
 // they are too many: then they are cut by identity here.
 func (r *searchRun) rankText(ctx context.Context, b *pgx.Batch) ([]postings.Hit, error) {
 	began := time.Now()
+	if len(r.plan.Text.Prefixes) > 0 {
+		if err := r.expand(ctx, b); err != nil {
+			return nil, err
+		}
+		b = r.snap.batch()
+	}
 	p := r.plan.Text
 	if err := r.loadText(ctx, b); err != nil {
 		return nil, err
@@ -177,7 +183,6 @@ func (r *searchRun) allowed() func(int64) bool {
 // score ranks the chunks of the snapshot by terms whose rows are loaded.
 func (r *searchRun) score(ctx context.Context, terms []postings.Term) ([]postings.Hit, error) {
 	began := time.Now()
-	defer func() { r.res.Score += time.Since(began) }()
 	p := r.plan.Text
 	snap := postings.Snapshot{Postings: r.text.rows, Tombstones: r.text.tombstones}
 	for _, id := range r.text.live {
@@ -188,6 +193,10 @@ func (r *searchRun) score(ctx context.Context, terms []postings.Term) ([]posting
 		return nil, err
 	}
 	r.text.scorer = scorer
+	if p.Match != "" {
+		return r.topMatching(ctx, scorer)
+	}
+	defer func() { r.res.Score += time.Since(began) }()
 	return scorer.Top(ctx, p.Limit, r.allowed())
 }
 
