@@ -15,7 +15,8 @@ type Ready struct {
 	SubmitID, Source       string
 }
 
-// ReadyOf returns, for those of the candidates that are live, the submits they answer.
+// ReadyOf returns, for those of the candidates that are live, or were until a newer version took their
+// place, the submits they answer.
 func (s *Store) ReadyOf(ctx context.Context, candidates []Candidate) ([]Ready, error) {
 	keys, versions := make([]int64, len(candidates)), make([]int64, len(candidates))
 	for i, c := range candidates {
