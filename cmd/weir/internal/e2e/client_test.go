@@ -167,7 +167,7 @@ func (s *system) awaitExists(kb, id string) {
 func (s *system) awaitHeld(word string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, func() error {
-		if !s.fake.isHeld(word) {
+		if s.fake.waitingFor(word) == 0 {
 			return fmt.Errorf("no text with %s has come to the embedding server", word)
 		}
 		return nil

@@ -2,10 +2,12 @@ package e2e_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 const (
@@ -134,6 +136,37 @@ func ids(s *system) {
 	}
 	if found := s.ask("docs", "idword", fullText); len(found) != len(all) {
 		s.t.Errorf("found %d, want %d", len(found), len(all))
+	}
+	s.settled()
+}
+
+// lastBatchesAtOnce lets all parts of a document come back together: one swap makes it live.
+func lastBatchesAtOnce(s *system) {
+	const word = "holdparts"
+	s.createKB(messages.CreateKB{KnowledgeBaseName: "docs", Chunking: &messages.Chunking{Size: 4000}})
+	release := s.fake.hold(word)
+	defer release()
+	ev := s.watch("docs")
+	large := strings.Repeat("The pump hums in the cellar and nobody minds it at all.\n\n", 900_000/57)
+	s.publish("docs", "m1", messages.Submit{DocID: "d", Title: word, Text: &large})
+	parts := 0
+	testkit.Eventually(s.t, patience, func() error {
+		if parts = s.fake.waitingFor(word); parts < 4 {
+			return fmt.Errorf("%d parts have come to the embedding server, want several", parts)
+		}
+		return nil
+	})
+	release()
+	e := ev.ready("m1")
+	kb := s.count("SELECT id FROM knowledge_bases WHERE tenant = $1", s.tenant)
+	if n := s.count("SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document_key WHERE d.kb_id = $1 AND embedding IS NOT NULL", kb); n != e.Chunks {
+		s.t.Errorf("%d live chunks, want %d", n, e.Chunks)
+	}
+	if n := s.count("SELECT count(DISTINCT c.xmin::text) FROM chunks c JOIN documents d ON d.key = c.document_key WHERE d.kb_id = $1", kb); n != 1 {
+		s.t.Errorf("%d transactions wrote the chunks, want 1", n)
+	}
+	if n := s.count("SELECT count(*) FROM lex_segment WHERE generation = (SELECT id FROM generations WHERE kb_id = $1)", kb); n != 1 {
+		s.t.Errorf("%d segments, want 1", n)
 	}
 	s.settled()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/testkit"
 )
 
@@ -372,6 +373,41 @@ func editedParagraph(s *system) {
 	back := s.put("docs", markdown("d", long))
 	if back.Version != 3 || back.Chunks-back.Reused > 3 {
 		s.t.Errorf("edited back: got %+v", back)
+	}
+	s.settled()
+}
+
+// toldLate: when the indexer dies between making a version live and telling so, the message it did not
+// acknowledge comes again, perhaps after the next version went live. The submit must still be told, and one
+// that was told another end must not.
+func toldLate(s *system) {
+	const word, bad = "holdlate", "refusedlate"
+	s.createKB(messages.CreateKB{KnowledgeBaseName: "docs"})
+	s.put("docs", messages.Submit{DocID: "d", Text: text("The first text.")})
+	release := s.fake.hold(word)
+	defer release()
+	ev := s.watch("docs")
+	s.fake.refuse(bad, true)
+	s.publish("docs", "failed", messages.Submit{DocID: "d", Text: text("The second is " + bad)})
+	ev.end("failed")
+	s.publish("docs", "overtaken", messages.Submit{DocID: "d", Text: text("The third is " + word)})
+	s.awaitHeld(word)
+	s.publish("docs", "last", messages.Submit{DocID: "d", Text: text("The fourth text.")})
+	ev.ready("last")
+	release()
+	key := int64(s.count("SELECT key FROM documents d JOIN knowledge_bases k ON k.id = d.kb_id WHERE k.tenant = $1", s.tenant))
+	for version, want := range []string{1: "put-0", 2: "", 3: "", 4: "last", 5: ""} {
+		list, err := pgstore.New(s.pool).ReadyOf(s.t.Context(), []pgstore.Candidate{{DocKey: key, Version: int64(version)}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		got := ""
+		for _, r := range list {
+			got += strings.TrimPrefix(r.SubmitID, s.msgID(""))
+		}
+		if got != want {
+			s.t.Errorf("of version %d: told %q, want %q", version, got, want)
+		}
 	}
 	s.settled()
 }

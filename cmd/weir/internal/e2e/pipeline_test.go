@@ -25,6 +25,7 @@ func TestPipeline(t *testing.T) {
 		{"failed update", failedUpdate},
 		{"overtaken", overtaken},
 		{"same content while open", sameContentWhileOpen},
+		{"told late", toldLate},
 		{"deleted", deleted},
 		{"deleted on the way", deletedOnTheWay},
 		{"unchanged", unchanged},
@@ -41,6 +42,7 @@ func TestPipeline(t *testing.T) {
 		{"formats", formats},
 		{"sizes", sizes},
 		{"ids", ids},
+		{"last batches at once", lastBatchesAtOnce},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()

@@ -112,11 +112,11 @@ func (p *provider) hold(word string) (release func()) {
 	})
 }
 
-// isHeld reports whether a request with the word has come to wait.
-func (p *provider) isHeld(word string) bool {
+// waitingFor is how many requests with the word have come to wait.
+func (p *provider) waitingFor(word string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.waiting[word] > 0
+	return p.waiting[word]
 }
 
 // refuse makes requests with the word a 400, or no longer.
