@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weir-project/weir/cmd/weir/internal/cli"
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -34,6 +35,7 @@ func TestSampleOfUsersAndRoles(t *testing.T) {
 	t.Run("documents of each tenant become retrievable for it", func(t *testing.T) { s.documents(t, publisher, client, globex) })
 	t.Run("a document over the maximum payload travels by upload", func(t *testing.T) { s.upload(t, operator, publisher) })
 	t.Run("a refused submit is recorded and can be replayed", func(t *testing.T) { s.deadLetter(t, globex) })
+	t.Run("the weir tool works with a tenant's inbox prefix", func(t *testing.T) { s.tool(t) })
 	t.Run("a tenant cannot reach another's", func(t *testing.T) { s.borders(t) })
 	t.Run("roles of Postgres are bounds", func(t *testing.T) { s.roleBounds(t) })
 
@@ -47,12 +49,12 @@ func TestSampleOfUsersAndRoles(t *testing.T) {
 
 func (s *site) documents(t *testing.T, publisher, client, globex *nats.Conn) {
 	publish(t, publisher, "weir.docs.submit.acme.docs", `{"docId":"a1","text":"Lift keys are kept by the janitor."}`)
-	events := s.events(publisher, "acme")
+	events := s.events(t, publisher, "acme")
 	publish(t, publisher, "weir.docs.submit.acme.docs", `{"docId":"a2","text":"The fire drill is on Monday."}`)
-	s.await(events, "a2", messages.StatusReady)
-	others := s.events(globex, "globex")
+	s.await(t, events, "a2", messages.StatusReady)
+	others := s.events(t, globex, "globex")
 	publish(t, globex, "weir.docs.submit.globex.docs", `{"docId":"g1","text":"The fire drill is on Friday."}`)
-	s.await(others, "g1", messages.StatusReady)
+	s.await(t, others, "g1", messages.StatusReady)
 
 	for want, ask := range map[string]struct {
 		nc      *nats.Conn
@@ -78,7 +80,7 @@ func (s *site) documents(t *testing.T, publisher, client, globex *nats.Conn) {
 		}
 	}
 	publish(t, publisher, "weir.docs.delete.acme.docs", `{"docId":"a2"}`)
-	s.await(events, "a2", messages.StatusDeleted)
+	s.await(t, events, "a2", messages.StatusDeleted)
 }
 
 // publish stores a message and wants its acknowledgement, as `nats pub --jetstream` does.
@@ -98,18 +100,18 @@ func (s *site) upload(t *testing.T, operator, publisher *nats.Conn) {
 	if _, err := store.PutBytes(t.Context(), "big", bytes.Repeat([]byte("A line of a large document.\n"), 50_000)); err != nil {
 		t.Fatal(err)
 	}
-	events := s.events(publisher, "acme")
+	events := s.events(t, publisher, "acme")
 	publish(t, publisher, "weir.docs.submit.acme.docs", `{"docId":"big","contentType":"text/plain","upload":{"object":"big","size":1400000}}`)
-	s.await(events, "big", messages.StatusReady)
+	s.await(t, events, "big", messages.StatusReady)
 	if _, err := store.GetInfo(t.Context(), "big"); !errors.Is(err, jetstream.ErrObjectNotFound) {
 		t.Errorf("the upload is still there: %v", err)
 	}
 }
 
 func (s *site) deadLetter(t *testing.T, globex *nats.Conn) {
-	events := s.events(globex, "globex")
+	events := s.events(t, globex, "globex")
 	publish(t, globex, "weir.docs.submit.globex.docs", `{"docId":"bad","text":"x","metadata":{"unknown":1}}`)
-	s.await(events, "bad", messages.StatusFailed)
+	s.await(t, events, "bad", messages.StatusFailed)
 	subject := func(op string) string { return messages.RPCSubject("globex", messages.TenantScope, op) }
 	var list messages.DeadLetterList
 	if err := bus.Call(t.Context(), globex, subject(messages.OpDLQList), nil, messages.ListDeadLetters{}, &list); err != nil || len(list.DeadLetters) != 1 {
@@ -119,7 +121,25 @@ func (s *site) deadLetter(t *testing.T, globex *nats.Conn) {
 	if err := bus.Call(t.Context(), globex, subject(messages.OpDLQReplay), nil, ref, nil); err != nil {
 		t.Fatal(err)
 	}
-	s.await(events, "bad", messages.StatusFailed)
+	s.await(t, events, "bad", messages.StatusFailed)
+}
+
+// tool asks as a tenant's client, with and without the prefix its permissions name.
+func (s *site) tool(t *testing.T) {
+	for prefix, want := range map[string]int{"_INBOX_acme": cli.ExitOK, "": cli.ExitTimeout} {
+		var out, errs bytes.Buffer
+		address := strings.Replace(s.url, "://", "://acme-client:"+password("acme-client")+"@", 1)
+		args := []string{"query", "--nats-url", address, "--tenant", "acme", "--kb", "docs", "--timeout", "5s", "janitor"}
+		got := cli.Main(cli.IO{Args: args, In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(name string) string {
+			if name == "WEIR_NATS_INBOX_PREFIX" {
+				return prefix
+			}
+			return ""
+		}})
+		if got != want || want == cli.ExitOK && !strings.Contains(out.String(), "a1") {
+			t.Errorf("with prefix %q: exit code %d, want %d\n%s%s", prefix, got, want, out.String(), errs.String())
+		}
+	}
 }
 
 // borders: each line is something a user must not be able to do.

@@ -256,29 +256,29 @@ func startSite(t *testing.T) *site {
 }
 
 // events follows the events of a tenant as a user that may, and returns the status of each document.
-func (s *site) events(nc *nats.Conn, tenant string) <-chan messages.Event {
-	s.t.Helper()
+func (s *site) events(t *testing.T, nc *nats.Conn, tenant string) <-chan messages.Event {
+	t.Helper()
 	out := make(chan messages.Event, 256)
 	sub, err := nc.Subscribe("weir.events."+tenant+".>", func(m *nats.Msg) {
 		var e messages.Event
 		if err := messages.DecodeStrict(m.Data, &e); err != nil {
-			s.t.Errorf("event %s: %v", m.Subject, err)
+			t.Errorf("event %s: %v", m.Subject, err)
 			return
 		}
 		out <- e
 	})
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = sub.Unsubscribe() }) // the connection closes it too
+	t.Cleanup(func() { _ = sub.Unsubscribe() }) // the connection closes it too
 	if err := nc.FlushTimeout(patience); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return out
 }
 
-func (s *site) await(events <-chan messages.Event, doc string, want messages.DocumentStatus) {
-	s.t.Helper()
+func (s *site) await(t *testing.T, events <-chan messages.Event, doc string, want messages.DocumentStatus) {
+	t.Helper()
 	deadline := time.After(patience)
 	for {
 		select {
@@ -287,12 +287,12 @@ func (s *site) await(events <-chan messages.Event, doc string, want messages.Doc
 				return
 			}
 			if e.DocID == doc && e.Status.Terminal() {
-				s.t.Fatalf("%s ended %s (%v), want %s", doc, e.Status, e.Error, want)
+				t.Fatalf("%s ended %s (%v), want %s", doc, e.Status, e.Error, want)
 			}
 		case <-deadline:
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.t.Fatalf("%s did not become %s; refused meanwhile: %v", doc, want, s.refused)
+			t.Fatalf("%s did not become %s; refused meanwhile: %v", doc, want, s.refused)
 		}
 	}
 }
