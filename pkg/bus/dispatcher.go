@@ -64,7 +64,7 @@ func newDispatcher(ctx context.Context, s *Subscriber) (*dispatcher, error) {
 	for i := range st.Lanes {
 		d.lanes = append(d.lanes, &lane{index: i, durable: st.Durable(i), subject: pullSubject(s.js, st.Stream, st.Durable(i))})
 	}
-	if err := d.lookUp(ctx); err != nil {
+	if err := d.lookUpFirst(ctx); err != nil {
 		return nil, err
 	}
 	var err error
@@ -75,6 +75,24 @@ func newDispatcher(ctx context.Context, s *Subscriber) (*dispatcher, error) {
 	d.link, d.breakLink = context.WithCancel(d.ctx)
 	d.status = s.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING)
 	return d, nil
+}
+
+// firstLookUpMost bounds how long a start waits for a server that does not answer.
+const firstLookUpMost = time.Minute
+
+// lookUpFirst is lookUp that outlasts an outage of the server. Each request has its own, shorter time.
+func (d *dispatcher) lookUpFirst(ctx context.Context) error {
+	until := time.Now().Add(firstLookUpMost)
+	for attempt := 1; ; attempt++ {
+		err := d.lookUp(ctx)
+		if err == nil || missing(err) || time.Now().After(until) {
+			return err
+		}
+		d.s.cfg.Log.Warn("look for consumers", "err", err)
+		if sleep(ctx, backoff(attempt, 100*time.Millisecond, laneRestMax)) != nil {
+			return err
+		}
+	}
 }
 
 // lookUp asks for every consumer and the stream's creation time.

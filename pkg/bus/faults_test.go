@@ -3,9 +3,12 @@ package bus
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -63,3 +66,46 @@ func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestAStageThatStartsDuringAnOutageWaitsForItsEnd(t *testing.T) {
+	e := newEnv(t, Settings{})
+	var err error
+	if e.js, err = jetstream.New(e.nc, jetstream.WithDefaultTimeout(200*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	e.srv.Shutdown()
+	e.srv.WaitForShutdown()
+	seen, failures := newTally(), make(chan struct{}, 100)
+	run := e.run(SubscriberConfig{Telemetry: Telemetry{Log: slog.New(countWarnings{failures})}}, func(_ context.Context, d Delivery) ([]Message, error) {
+		seen.add(d.ID)
+		return nil, nil
+	})
+	for range 2 { // tries that failed
+		select {
+		case <-failures:
+		case err := <-run.err:
+			t.Fatalf("the stage ended: %v", err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("the stage does not look for its consumers")
+		}
+	}
+	e.srv = startServer(t, e.opts)
+	e.publish("t", "kb", "m", 1)
+	eventually(t, 40*time.Second, "the message handled", func() bool { return seen.keys() == 1 })
+}
+
+// countWarnings is a log that tells of warnings.
+type countWarnings struct{ c chan struct{} }
+
+func (countWarnings) Enabled(_ context.Context, l slog.Level) bool { return l == slog.LevelWarn }
+
+func (w countWarnings) Handle(context.Context, slog.Record) error {
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (w countWarnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+func (w countWarnings) WithGroup(string) slog.Handler      { return w }

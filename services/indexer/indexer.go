@@ -17,6 +17,7 @@ import (
 	"github.com/weir-project/weir/pkg/embedding"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/indexer/internal/admin"
 	"github.com/weir-project/weir/services/indexer/internal/commit"
 	"github.com/weir-project/weir/services/indexer/internal/dead"
@@ -131,7 +132,7 @@ func done(err error) bool { return errors.Is(err, pgstore.ErrStale) }
 // by itself.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.committer.Close()
-	if err := errors.Join(s.deps.Store.CheckSchema(ctx), bus.Check(ctx, s.deps.JS, messages.Streams(), messages.Stages())); err != nil {
+	if err := s.check(ctx); err != nil {
 		return fmt.Errorf("indexer: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -143,6 +144,17 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.merger.Run(ctx, s.cfg.HousekeepingEvery) })
 	g.Go(func() error { return s.keeper.Run(ctx, s.cfg.HousekeepingEvery) })
 	return g.Wait()
+}
+
+// check looks whether database and streams are what this program needs; an outage of either is waited for.
+func (s *Service) check(ctx context.Context) error {
+	err := service.Await(ctx, s.deps.Logger, pgstore.Retryable, s.deps.Store.CheckSchema)
+	if err != nil {
+		return err
+	}
+	return service.Await(ctx, s.deps.Logger, func(err error) bool { return !errors.Is(err, bus.ErrTopology) }, func(ctx context.Context) error {
+		return bus.Check(ctx, s.deps.JS, messages.Streams(), messages.Stages())
+	})
 }
 
 func (s *Service) reconcile(ctx context.Context) error {
@@ -193,6 +205,7 @@ func (s *Service) endpoints() []bus.Endpoint {
 		tenant(messages.OpKBCreate, s.admin.CreateKB),
 		kb(messages.OpKBUpdate, s.admin.UpdateKB),
 		kb(messages.OpKBDelete, s.admin.DeleteKB),
+		kb(messages.OpChunkUpdate, s.admin.UpdateChunk),
 		tenant(messages.OpDLQList, s.admin.ListDead),
 		tenant(messages.OpDLQGet, s.admin.GetDead),
 		tenant(messages.OpDLQReplay, s.admin.ReplayDead),

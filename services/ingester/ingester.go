@@ -17,6 +17,7 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/ingester/internal/intake"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
 	"github.com/weir-project/weir/services/ingester/internal/stage"
@@ -133,7 +134,7 @@ func (s *Service) takeIn(ctx context.Context, d bus.Delivery) ([]bus.Message, er
 // Run serves work and requests until ctx is done, and drains. It returns nil on a clean stop, and an
 // error when the database or the streams are older than this program, or a stage ends by itself.
 func (s *Service) Run(ctx context.Context) error {
-	if err := errors.Join(s.deps.Store.CheckSchema(ctx), bus.Check(ctx, s.deps.JS, messages.Streams(), messages.Stages())); err != nil {
+	if err := s.check(ctx); err != nil {
 		return fmt.Errorf("ingester: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -142,6 +143,17 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.serve(ctx) })
 	return g.Wait()
+}
+
+// check looks whether database and streams are what this program needs; an outage of either is waited for.
+func (s *Service) check(ctx context.Context) error {
+	err := service.Await(ctx, s.deps.Logger, pgstore.Retryable, s.deps.Store.CheckSchema)
+	if err != nil {
+		return err
+	}
+	return service.Await(ctx, s.deps.Logger, func(err error) bool { return !errors.Is(err, bus.ErrTopology) }, func(ctx context.Context) error {
+		return bus.Check(ctx, s.deps.JS, messages.Streams(), messages.Stages())
+	})
 }
 
 // serve answers requests until ctx is done.

@@ -83,7 +83,7 @@ func (k *killer) check() {
 	if total < kills {
 		k.w.t.Errorf("%d kills, want %d", total, kills)
 	}
-	k.w.t.Logf("kills: %v; most messages out again at once, by stage: %v", k.done, k.w.redelivered)
+	k.w.t.Logf("kills: %v; messages delivered again, by stage, at least: %v", k.done, k.w.redelivered)
 	for _, n := range k.w.redelivered {
 		if n > 0 {
 			return
