@@ -124,6 +124,9 @@ func (p Parser) read(ctx context.Context, in Input, found detected, b *builder) 
 		if looksBinary(text) {
 			return messages.Errorf(messages.CodeUnsupportedMediaType, "the content is binary, not text")
 		}
+		if at := strings.IndexByte(text, 0); at >= 0 {
+			return messages.Errorf(messages.CodeInvalidEncoding, "the text holds U+0000 at byte %d", at)
+		}
 		b.warnings = append(b.warnings, warnings...)
 		s.text = text
 	}
