@@ -247,7 +247,7 @@ func TestAsyncAPIHasEveryPublicHeader(t *testing.T) {
 
 func TestAsyncAPIEnumsAreTheConstants(t *testing.T) {
 	doc := readAPI(t)
-	for _, name := range []string{"Code", "DocumentStatus", "IndexType", "MetadataType", "SearchType", "RerankType"} {
+	for _, name := range []string{"Code", "DocumentStatus", "ChunkStatus", "IndexType", "MetadataType", "SearchType", "RerankType"} {
 		got, want := sorted(doc.at("components", "schemas", name, "enum")), sortedValues(constantsOf(t, name))
 		if len(want) < 2 || !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", name, got, want)

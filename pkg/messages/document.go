@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -43,6 +44,7 @@ type DocumentInfo struct {
 	Reused      int             `json:"reused"`                // of them, vectors that were known
 	Embedded    int             `json:"embedded"`              // of them, vectors stored so far
 	Tokens      int             `json:"tokens,omitempty"`
+	Reactivated int             `json:"reactivated,omitempty"` // chunks that were inactive in the version before
 	Warnings    []string        `json:"warnings,omitempty"`
 	Error       *Error          `json:"error,omitempty"`
 	SubmittedAt time.Time       `json:"submittedAt"`
@@ -65,13 +67,54 @@ type ChunkList struct {
 
 // ChunkInfo is one chunk of a document's live version.
 type ChunkInfo struct {
-	ChunkID     int      `json:"chunkId"` // ordinal in the document, from 0
-	Content     string   `json:"content"`
-	HeadingPath []string `json:"headingPath,omitempty"`
-	PageFrom    int      `json:"pageFrom,omitempty"`
-	PageTo      int      `json:"pageTo,omitempty"`
-	Tokens      int      `json:"tokens"`
-	Status      string   `json:"status"` // active or inactive
+	ChunkID     int         `json:"chunkId"` // ordinal in the document, from 0
+	Content     string      `json:"content"`
+	HeadingPath []string    `json:"headingPath,omitempty"`
+	PageFrom    int         `json:"pageFrom,omitempty"`
+	PageTo      int         `json:"pageTo,omitempty"`
+	Tokens      int         `json:"tokens"`
+	Status      ChunkStatus `json:"status"`
+}
+
+// ChunkStatus says whether a chunk can be found.
+type ChunkStatus string
+
+// The statuses of a chunk. A new version of its document makes all chunks active.
+const (
+	ChunkActive   ChunkStatus = "active"
+	ChunkInactive ChunkStatus = "inactive"
+)
+
+// UpdateChunk is the body of chunks_update: it hides a chunk of a document's live version from every
+// search, or shows it again.
+type UpdateChunk struct {
+	KnowledgeBaseName string      `json:"knowledgeBaseName,omitempty"`
+	DocID             string      `json:"docId"`
+	Subspace          string      `json:"subspace,omitempty"`
+	ChunkID           int         `json:"chunkId"` // ordinal in the document, from 0
+	Status            ChunkStatus `json:"status"`
+}
+
+// ChunkState is the reply of chunks_update.
+type ChunkState struct {
+	DocID    string      `json:"docId"`
+	Subspace string      `json:"subspace"`
+	ChunkID  int         `json:"chunkId"`
+	Status   ChunkStatus `json:"status"`
+}
+
+// Validate checks form and bounds.
+func (u *UpdateChunk) Validate() error {
+	if err := (&Delete{DocID: u.DocID, Subspace: u.Subspace}).Validate(); err != nil {
+		return err
+	}
+	if u.ChunkID < 0 || u.ChunkID > math.MaxInt32 {
+		return Invalid("chunkId", "must be the number of a chunk, from 0")
+	}
+	if u.Status != ChunkActive && u.Status != ChunkInactive {
+		return Invalid("status", "must be active or inactive")
+	}
+	return nil
 }
 
 // DeadLetter is a message that could not be processed.

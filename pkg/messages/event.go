@@ -14,15 +14,17 @@ type Event struct {
 	Status   DocumentStatus `json:"status"`
 	// SubmitID is the Nats-Msg-Id of the submit or delete, or its stream sequence as
 	// "<stream>:<seq>" where it had none.
-	SubmitID  string    `json:"submitId,omitempty"`
-	Unchanged bool      `json:"unchanged,omitempty"` // Ready because nothing differed
-	Chunks    int       `json:"chunks,omitempty"`
-	Reused    int       `json:"reused,omitempty"` // chunks whose vector was known
-	Tokens    int       `json:"tokens,omitempty"` // tokens the embedding provider counted
-	Warnings  []string  `json:"warnings,omitempty"`
-	Error     *Error    `json:"error,omitempty"` // of Failed
-	Attempt   int       `json:"attempt,omitempty"`
-	At        time.Time `json:"at"`
+	SubmitID  string `json:"submitId,omitempty"`
+	Unchanged bool   `json:"unchanged,omitempty"` // Ready because nothing differed
+	Chunks    int    `json:"chunks,omitempty"`
+	Reused    int    `json:"reused,omitempty"` // chunks whose vector was known
+	Tokens    int    `json:"tokens,omitempty"` // tokens the embedding provider counted
+	// Reactivated is how many chunks of the version before were inactive: the new one's are all active.
+	Reactivated int       `json:"reactivated,omitempty"`
+	Warnings    []string  `json:"warnings,omitempty"`
+	Error       *Error    `json:"error,omitempty"` // of Failed
+	Attempt     int       `json:"attempt,omitempty"`
+	At          time.Time `json:"at"`
 }
 
 // SubmitRef names a submit by where its stream stored it: what events say when the publisher gave no id.

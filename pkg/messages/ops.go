@@ -2,21 +2,22 @@ package messages
 
 // Operations, the last token of a request-reply subject.
 const (
-	OpSubmit     = "submit"
-	OpDelete     = "delete"
-	OpKBCreate   = "kb_create" // tenant-scoped
-	OpKBList     = "kb_list"   // tenant-scoped
-	OpKBGet      = "kb_get"
-	OpKBUpdate   = "kb_update"
-	OpKBDelete   = "kb_delete"
-	OpDocGet     = "documents_get"
-	OpDocList    = "documents_list"
-	OpDocChunks  = "documents_chunks"
-	OpRetrieve   = "retrieve"
-	OpDLQList    = "dlq_list"    // tenant-scoped
-	OpDLQGet     = "dlq_get"     // tenant-scoped
-	OpDLQReplay  = "dlq_replay"  // tenant-scoped
-	OpDLQDiscard = "dlq_discard" // tenant-scoped
+	OpSubmit      = "submit"
+	OpDelete      = "delete"
+	OpKBCreate    = "kb_create" // tenant-scoped
+	OpKBList      = "kb_list"   // tenant-scoped
+	OpKBGet       = "kb_get"
+	OpKBUpdate    = "kb_update"
+	OpKBDelete    = "kb_delete"
+	OpDocGet      = "documents_get"
+	OpDocList     = "documents_list"
+	OpDocChunks   = "documents_chunks"
+	OpChunkUpdate = "chunks_update"
+	OpRetrieve    = "retrieve"
+	OpDLQList     = "dlq_list"    // tenant-scoped
+	OpDLQGet      = "dlq_get"     // tenant-scoped
+	OpDLQReplay   = "dlq_replay"  // tenant-scoped
+	OpDLQDiscard  = "dlq_discard" // tenant-scoped
 )
 
 // Operation is a request-reply operation. Those that are not of the tenant are of a knowledge base.
@@ -39,6 +40,7 @@ func Operations() []Operation {
 		{OpDocGet, false, DocumentRef{}, DocumentInfo{}},
 		{OpDocList, false, ListDocuments{}, DocumentList{}},
 		{OpDocChunks, false, ListChunks{}, ChunkList{}},
+		{OpChunkUpdate, false, UpdateChunk{}, ChunkState{}},
 		{OpRetrieve, false, RetrieveRequest{}, RetrieveReply{}},
 		{OpDLQList, true, ListDeadLetters{}, DeadLetterList{}},
 		{OpDLQGet, true, DeadLetterRef{}, DeadLetterDetail{}},

@@ -23,6 +23,7 @@ var all = []struct {
 	{"event_pending", sampleEvent(Event{Status: StatusPending}), false},
 	{"event_indexing", sampleEvent(Event{Status: StatusIndexing, Attempt: 1}), false},
 	{"event_ready", sampleEvent(Event{Status: StatusReady, Chunks: 42, Reused: 40, Tokens: 780, Warnings: []string{"page 3 has no text"}}), false},
+	{"event_ready_reactivated", sampleEvent(Event{Status: StatusReady, Chunks: 42, Reactivated: 2}), false},
 	{"event_ready_unchanged", sampleEvent(Event{Status: StatusReady, Unchanged: true, Chunks: 42, Reused: 42}), false},
 	{"event_failed", sampleEvent(Event{Status: StatusFailed, Attempt: 2, Error: sampleError()}), false},
 	{"event_superseded", sampleEvent(Event{Status: StatusSuperseded}), false},
@@ -63,6 +64,8 @@ var all = []struct {
 		Chunks:    []ChunkInfo{{ChunkID: 7, Content: "Revenue grew.", HeadingPath: []string{"Results", "Revenue"}, PageFrom: 3, PageTo: 4, Tokens: 4, Status: "active"}},
 		NextToken: "7",
 	}, false},
+	{"chunks_update", &UpdateChunk{KnowledgeBaseName: "manuals", DocID: "annual report 2025.pdf", Subspace: "legal", ChunkID: 7, Status: ChunkInactive}, true},
+	{"chunk_state", &ChunkState{DocID: "annual report 2025.pdf", Subspace: "legal", ChunkID: 7, Status: ChunkInactive}, false},
 
 	{"dead_letters_list_request", &ListDeadLetters{KnowledgeBaseName: "manuals", Stage: StageParse, State: "open", Page: Page{MaxResults: 50}}, true},
 	{"dead_letter_ref", &DeadLetterRef{ID: 5}, true},
@@ -143,7 +146,7 @@ func sampleKBInfo() *KBInfo {
 func sampleDocumentInfo() *DocumentInfo {
 	return &DocumentInfo{
 		DocID: "annual report 2025.pdf", Subspace: "legal", OSSKey: "s3/2025/annual.pdf", Title: "Annual report", ContentType: "application/pdf", SizeBytes: 31457280,
-		Metadata: raw(`{"pages":9007199254740993}`), Status: StatusFailed, Version: 3, LiveVersion: 2, Chunks: 42, Reused: 40, Embedded: 41, Tokens: 780,
+		Metadata: raw(`{"pages":9007199254740993}`), Status: StatusFailed, Version: 3, LiveVersion: 2, Chunks: 42, Reused: 40, Embedded: 41, Tokens: 780, Reactivated: 2,
 		Warnings: []string{"page 3 has no text"}, Error: sampleError(), SubmittedAt: sampleTime(), UpdatedAt: sampleTime(),
 	}
 }

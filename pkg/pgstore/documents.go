@@ -52,7 +52,7 @@ func (s *Store) ListDocuments(ctx context.Context, kbID int64, f DocumentFilter,
 func scanDocument(row pgx.Row) (messages.DocumentInfo, error) {
 	var d messages.DocumentInfo
 	err := row.Scan(&d.DocID, &d.Subspace, &d.Status, &d.Version, &d.LiveVersion, &d.UpdatedAt, &d.Title, &d.OSSKey, &d.Metadata,
-		&d.ContentType, &d.SizeBytes, &d.Chunks, &d.Reused, &d.Tokens, &d.Warnings, &d.Error, &d.SubmittedAt, &d.Embedded)
+		&d.ContentType, &d.SizeBytes, &d.Chunks, &d.Reused, &d.Tokens, &d.Warnings, &d.Error, &d.SubmittedAt, &d.Embedded, &d.Reactivated)
 	return d, err
 }
 
@@ -70,4 +70,30 @@ func (s *Store) ListChunks(ctx context.Context, kb KB, subspace, docID string, a
 		return nil, fmt.Errorf("list chunks of %s: %w", docID, err)
 	}
 	return list, nil
+}
+
+// SetChunkStatus makes a chunk of a document's live version active or inactive. Doing it again changes
+// nothing. It waits for a swap of the document under way and then concerns the new version. A document that
+// has no live version is DOCUMENT_NOT_FOUND, an ordinal it has not NOT_FOUND.
+func (s *Store) SetChunkStatus(ctx context.Context, kbID int64, subspace, docID string, ordinal int, status messages.ChunkStatus) error {
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		var key, version, generation int64
+		err := tx.QueryRow(ctx, query("chunk_document"), kbID, subspace, docID).Scan(&key, &version, &generation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return documentNotFound(docID)
+		}
+		if err != nil {
+			return err
+		}
+		var found int
+		err = tx.QueryRow(ctx, query("chunk_status"), generation, key, version, ordinal, status == messages.ChunkActive).Scan(&found)
+		if err == nil && found == 0 {
+			return &messages.Error{Code: messages.CodeNotFound, Field: "chunkId", Message: fmt.Sprintf("the document has no chunk %d", ordinal)}
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("set chunk %d of %s %s: %w", ordinal, docID, status, err)
+	}
+	return nil
 }

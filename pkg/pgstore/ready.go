@@ -11,6 +11,7 @@ import (
 type Ready struct {
 	Candidate
 	Chunks, Reused, Tokens int
+	Reactivated            int // inactive chunks of the version before, now active
 	Warnings               []string
 	SubmitID, Source       string
 }
@@ -28,7 +29,7 @@ func (s *Store) ReadyOf(ctx context.Context, candidates []Candidate) ([]Ready, e
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Ready, error) {
 		var r Ready
-		return r, row.Scan(&r.DocKey, &r.Version, &r.Chunks, &r.Reused, &r.Tokens, &r.Warnings, &r.SubmitID, &r.Source)
+		return r, row.Scan(&r.DocKey, &r.Version, &r.Chunks, &r.Reused, &r.Tokens, &r.Warnings, &r.SubmitID, &r.Source, &r.Reactivated)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list submits of live versions: %w", err)

@@ -174,6 +174,9 @@ func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h h
 		}
 	}
 	if len(replaced) > 0 {
+		if _, err := tx.Exec(ctx, query("swap_reactivated"), generation, keys, versions); err != nil {
+			return err
+		}
 		if err := dropReplaced(ctx, tx, ready[0].kbID, replaced); err != nil {
 			return err
 		}

@@ -1,4 +1,5 @@
-SELECT w.key, w.version, coalesce(v.chunks, 0), coalesce(v.reused, 0), coalesce(v.tokens, 0), coalesce(v.warnings, '{}'), r.submit_id, r.source
+SELECT w.key, w.version, coalesce(v.chunks, 0), coalesce(v.reused, 0), coalesce(v.tokens, 0), coalesce(v.warnings, '{}'), r.submit_id, r.source,
+       coalesce(v.reactivated, 0)
 FROM unnest($1::bigint[], $2::bigint[]) w(key, version)
 JOIN documents d ON d.key = w.key
 LEFT JOIN document_versions v ON v.document_key = w.key AND v.version = w.version

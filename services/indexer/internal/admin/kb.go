@@ -25,6 +25,7 @@ type Store interface {
 	LoadKB(ctx context.Context, tenant, name string) (pgstore.KB, error)
 	UpdateKB(ctx context.Context, tenant, name string, u pgstore.KBUpdate) (pgstore.KB, error)
 	DeleteKB(ctx context.Context, tenant, name string) error
+	SetChunkStatus(ctx context.Context, kbID int64, subspace, docID string, ordinal int, status messages.ChunkStatus) error
 	ListDeadLetters(ctx context.Context, tenant, kb, stage, state string, before int64, limit int) ([]messages.DeadLetter, error)
 	GetDeadLetter(ctx context.Context, tenant string, id int64) (messages.DeadLetterDetail, error)
 	MarkDeadLetter(ctx context.Context, tenant string, id int64, state string) error
@@ -240,8 +241,12 @@ func (a *Admin) DeleteKB(ctx context.Context, r bus.Request) (any, error) {
 	return messages.KBRef{KnowledgeBaseName: r.Scope}, nil
 }
 
-// decode reads a request's body strictly; an empty one is the empty object.
+// decode reads a request's body strictly; an empty one is the empty object. The names in the subject may be
+// any bytes.
 func decode(r bus.Request, in any) error {
+	if err := messages.ValidateName("tenant", r.Tenant); err != nil {
+		return err
+	}
 	if len(r.Body) == 0 {
 		return nil
 	}
@@ -251,6 +256,9 @@ func decode(r bus.Request, in any) error {
 // decodeScoped is decode for requests of a knowledge base, whose subject is authoritative.
 func decodeScoped(r bus.Request, in any, name *string) error {
 	if err := decode(r, in); err != nil {
+		return err
+	}
+	if err := messages.ValidateName("knowledgeBaseName", r.Scope); err != nil {
 		return err
 	}
 	if *name != "" && *name != r.Scope {

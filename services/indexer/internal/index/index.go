@@ -99,7 +99,7 @@ func ReadyEvents(ref messages.Ref, ready []pgstore.Ready, at time.Time) ([]bus.M
 	for _, r := range ready {
 		msg, err := bus.Event(messages.Event{
 			Tenant: ref.Tenant, KB: ref.KB, KBID: ref.KBID, Subspace: ref.Subspace, DocID: ref.DocID, Version: ref.Version,
-			Status: messages.StatusReady, SubmitID: r.SubmitID, Chunks: r.Chunks, Reused: r.Reused, Tokens: r.Tokens,
+			Status: messages.StatusReady, SubmitID: r.SubmitID, Chunks: r.Chunks, Reused: r.Reused, Tokens: r.Tokens, Reactivated: r.Reactivated,
 			Warnings: r.Warnings, At: at.UTC(),
 		}, r.Source)
 		if err != nil {

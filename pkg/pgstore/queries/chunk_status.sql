@@ -1,0 +1,6 @@
+WITH found AS (
+    SELECT chunk_id, active FROM chunks WHERE generation = $1 AND document_key = $2 AND version = $3 AND ordinal = $4
+), changed AS (
+    UPDATE chunks c SET active = $5 FROM found f WHERE c.generation = $1 AND c.chunk_id = f.chunk_id AND f.active <> $5
+)
+SELECT count(*) FROM found
