@@ -85,6 +85,8 @@ func TestWrongArrowsAreSeen(t *testing.T) {
 		{"pkg/bus", module + "pkg/pgstore", false},
 		{"pkg/lexical", module + "pkg/messages", false},
 		{"pkg/pgstore", module + "pkg/bus", false},
+		{"pkg/pgstore/filter", module + "pkg/pgstore", false},
+		{"pkg/pgstore/filter", "github.com/jackc/pgx/v5", false},
 		{"pkg/service", module + "pkg/bus", false},
 		{"pkg/service/localpg", "github.com/nats-io/nats-server/v2/server", false},
 		{"pkg/bus", "testing", false},

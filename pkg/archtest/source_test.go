@@ -92,13 +92,11 @@ func within(p string, parents []string) bool {
 
 // roomOf returns the room a package belongs to, "" when it has none.
 func roomOf(pkg string) string {
-	parts := strings.SplitN(pkg, "/", 3)
-	room := strings.Join(parts[:min(2, len(parts))], "/")
-	if _, ok := mayImport[room]; ok {
-		return room
-	}
-	if _, ok := mayImport[parts[0]]; ok {
-		return parts[0]
+	for parts := strings.Split(pkg, "/"); len(parts) > 0; parts = parts[:len(parts)-1] {
+		room := strings.Join(parts, "/")
+		if _, ok := mayImport[room]; ok {
+			return room
+		}
 	}
 	return ""
 }
