@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/weir-project/weir/cmd/weir/internal/up"
+	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/embedder"
 	"github.com/weir-project/weir/services/indexer"
@@ -140,6 +141,16 @@ func TestMetricsInDocsAndRulesExist(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(inCode)) {
 		if !named[name] {
 			t.Errorf("docs/operations.md says nothing of %s", name)
+		}
+	}
+}
+
+func TestReadmeNamesEveryOperation(t *testing.T) {
+	t.Parallel()
+	text := read(t, filepath.Join(root, "README.md"))
+	for _, op := range messages.Operations() {
+		if !strings.Contains(text, "`"+op.Name+"`") {
+			t.Errorf("README.md does not name the operation %s", op.Name)
 		}
 	}
 }
