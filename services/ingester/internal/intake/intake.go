@@ -95,11 +95,8 @@ func (in *Intake) submit(ctx context.Context, from From, s *messages.Submit) (Ve
 	}
 	from.Source = sourceIn(kb, from.Source)
 	sub, err := in.prepare(kb, from, s)
-	if errors.Is(err, errMetadata) && in.outdated(ctx, kb) {
-		return Verdict{}, pgstore.ErrKBChanged // the field may have been added since
-	}
 	if err != nil {
-		return Verdict{}, err
+		return Verdict{}, in.current(ctx, kb, err)
 	}
 	a, err := in.accept(ctx, kb, sub, s.Upload)
 	if err != nil {
@@ -138,14 +135,18 @@ func (in *Intake) removeUpload(ctx context.Context, tenant, object string) {
 // sourceIn keeps the sources of a knowledge base apart from those of an earlier one of its name.
 func sourceIn(kb pgstore.KB, source string) string { return fmt.Sprintf("%d/%s", kb.ID, source) }
 
-// outdated reports whether the knowledge base changed since it was loaded.
-func (in *Intake) outdated(ctx context.Context, kb pgstore.KB) bool {
+// current is a refusal by a knowledge base as remembered: ErrKBChanged when it is not that any more, since
+// a field may have been added, or another one created under its name.
+func (in *Intake) current(ctx context.Context, kb pgstore.KB, refusal error) error {
 	now, err := in.store.LoadKB(ctx, kb.Tenant, kb.Name)
-	return err == nil && now.Revision != kb.Revision
+	if err == nil && now.ID == kb.ID && now.Revision == kb.Revision {
+		return refusal
+	}
+	if _, gone := messages.AsError(err); err != nil && !gone {
+		return err
+	}
+	return pgstore.ErrKBChanged
 }
-
-// errMetadata marks metadata that does not fit the schema as far as it is known.
-var errMetadata = errors.New("metadata does not fit the schema")
 
 // prepare checks the submit against the knowledge base.
 func (in *Intake) prepare(kb pgstore.KB, from From, s *messages.Submit) (pgstore.Submission, error) {
@@ -156,7 +157,7 @@ func (in *Intake) prepare(kb pgstore.KB, from From, s *messages.Submit) (pgstore
 	}
 	metadata, err := kb.Schema.ValidateMetadata(s.Metadata)
 	if err != nil {
-		return sub, errors.Join(err, errMetadata)
+		return sub, err
 	}
 	sub = pgstore.Submission{
 		KB: kb, Subspace: subspace, DocID: s.DocID, Source: from.Source, SubmitID: from.SubmitID, Order: from.Order,
@@ -234,7 +235,7 @@ func (in *Intake) delete(ctx context.Context, from From, d *messages.Delete) (Ve
 	from.Source = sourceIn(kb, from.Source)
 	subspace, err := resolveSubspace(kb, d.Subspace)
 	if err != nil {
-		return Verdict{}, err
+		return Verdict{}, in.current(ctx, kb, err)
 	}
 	a, err := in.store.DeleteDocument(ctx, pgstore.Deletion{
 		KB: kb, Subspace: subspace, DocID: d.DocID, Source: from.Source, SubmitID: from.SubmitID, Order: from.Order,

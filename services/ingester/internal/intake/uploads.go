@@ -55,6 +55,9 @@ func (r cancelReader) Close() error {
 
 func (o objectStores) Remove(ctx context.Context, tenant, object string) error {
 	bucket, err := o.js.ObjectStore(ctx, messages.UploadBucket(tenant))
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("open upload bucket: %w", err)
 	}
