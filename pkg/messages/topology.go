@@ -97,6 +97,11 @@ const (
 	advisoryBytes = 64 << 20
 )
 
+// publisherDedupe is the least a server allows. The window is shared by all tenants, and people use ids
+// again: a longer one would drop one publisher's document for the sake of another's. Publishing the
+// same document twice costs a receipt.
+const publisherDedupe = 100 * time.Millisecond
+
 // Streams is every stream Weir provisions.
 func Streams() []Stream {
 	work := func(name, stage string) Stream {
@@ -108,7 +113,7 @@ func Streams() []Stream {
 	return []Stream{
 		{
 			Name: StreamDocs, Subjects: []string{"weir.docs.*.*.*"}, Retention: WorkQueue,
-			MaxBytes: docsBytes, Duplicates: 2 * time.Minute,
+			MaxBytes: docsBytes, Duplicates: publisherDedupe,
 			TransformSource:      "weir.docs.*.*.*",
 			TransformDestination: fmt.Sprintf("weir.docs.{{wildcard(1)}}.{{partition(%d,2,3)}}.{{wildcard(2)}}.{{wildcard(3)}}", Lanes),
 		},

@@ -1,10 +1,15 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 func TestPublishedDocumentsBecomeReady(t *testing.T) {
@@ -35,4 +40,30 @@ func TestPublishedDocumentsBecomeReady(t *testing.T) {
 	if s.fake.Texts() != texts {
 		t.Errorf("publishing again embedded %d texts, want none", s.fake.Texts()-texts)
 	}
+}
+
+// Publishers use message ids again, and know nothing of each other's: an equal id must not cost a document.
+func TestMessageIDsMayBeUsedAgain(t *testing.T) {
+	s := start(t, options{})
+	s.createKB(messages.CreateKB{KnowledgeBaseName: "one"})
+	s.createKB(messages.CreateKB{KnowledgeBaseName: "two"})
+	for i, kb := range []string{"one", "two"} {
+		body, err := messages.Encode(doc(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, 5*time.Second, func() error { // the least window a server has is a tenth of a second
+			ack, err := s.js.Publish(t.Context(), messages.SubmitSubject(s.tenant, kb), body, jetstream.WithMsgID("1"))
+			if err == nil && ack.Duplicate {
+				err = errors.New("taken for a duplicate")
+			}
+			return err
+		})
+	}
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if n := s.count("SELECT count(*) FROM documents WHERE status = 'Ready'"); n != 2 {
+			return fmt.Errorf("%d documents are Ready, want 2", n)
+		}
+		return nil
+	})
 }
