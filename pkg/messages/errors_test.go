@@ -78,7 +78,10 @@ func TestCodesAreDistinctAndWellFormed(t *testing.T) {
 }
 
 func TestSubmitRefNamesASubmit(t *testing.T) {
-	for want, got := range map[string]string{"import-17": SubmitRef("import-17", StreamDocs, 8), "WEIR_DOCS:18446744073709551615": SubmitRef("", StreamDocs, 1<<64-1)} {
+	for want, got := range map[string]string{
+		"import-17": SubmitRef("import-17", StreamDocs, 8), "WEIR_DOCS:18446744073709551615": SubmitRef("", StreamDocs, 1<<64-1),
+		"WEIR_DOCS:9": SubmitRef("no text \xff", StreamDocs, 9), "WEIR_DOCS:10": SubmitRef(strings.Repeat("x", 1001), StreamDocs, 10),
+	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

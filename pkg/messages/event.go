@@ -27,9 +27,13 @@ type Event struct {
 	At          time.Time `json:"at"`
 }
 
-// SubmitRef names a submit by where its stream stored it: what events say when the publisher gave no id.
+// maxSubmitIDBytes bounds the ids of publishers that events repeat.
+const maxSubmitIDBytes = 1000
+
+// SubmitRef names a submit by its publisher's id, else by where its stream stored it: what events say when
+// there is none, or it is over 1,000 bytes or no text.
 func SubmitRef(msgID, stream string, seq uint64) string {
-	if msgID != "" {
+	if msgID != "" && len(msgID) <= maxSubmitIDBytes && ValidText("", msgID) == nil {
 		return msgID
 	}
 	return stream + ":" + uitoa(seq)

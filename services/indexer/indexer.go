@@ -87,7 +87,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		return nil, fmt.Errorf("indexer: %w", err)
 	}
 	s.merger = upkeep.NewMerger(deps.Store, deps.Logger)
-	s.keeper = upkeep.NewHousekeeper(deps.Store, deps.Logger, cfg.QueryGrace)
+	s.keeper = upkeep.NewHousekeeper(deps.Store, s.pub, deps.Logger, cfg.QueryGrace)
 	s.committer = commit.New(deps.Store, commit.Limits{Docs: cfg.GroupDocs, Chunks: cfg.GroupChunks, Wait: cfg.GroupWait}, s.merger.Touch)
 	indexing := index.New(deps.Store, s.committer)
 	letters := dead.New(deps.Store)
@@ -132,6 +132,14 @@ func done(err error) bool { return errors.Is(err, pgstore.ErrStale) }
 // by itself.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.committer.Close()
+	err := s.run(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // stopped before everything had started
+	}
+	return err
+}
+
+func (s *Service) run(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return fmt.Errorf("indexer: %w", err)
 	}
@@ -172,6 +180,23 @@ func (s *Service) reconcile(ctx context.Context) error {
 	}
 }
 
+// started waits until every stage is served and the server knows the endpoints.
+func (s *Service) started(ctx context.Context) error {
+	for _, r := range s.runners {
+		select {
+		case <-r.Running():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	flush, cancel := context.WithTimeout(ctx, s.cfg.DrainTimeout)
+	defer cancel()
+	if err := s.deps.Requests.FlushWithContext(flush); err != nil {
+		return fmt.Errorf("indexer: announce endpoints: %w", err)
+	}
+	return nil
+}
+
 // serve answers requests until ctx is done.
 func (s *Service) serve(ctx context.Context) error {
 	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
@@ -185,6 +210,9 @@ func (s *Service) serve(ctx context.Context) error {
 		if err := svc.AddEndpoint(e); err != nil {
 			return fmt.Errorf("indexer: %w", err)
 		}
+	}
+	if err := s.started(ctx); err != nil {
+		return errors.Join(err, svc.Stop(ctx))
 	}
 	s.deps.Ready()
 	<-ctx.Done()

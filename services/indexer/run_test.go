@@ -280,3 +280,19 @@ func TestEndpointsAreDiscoverableAndAnswer(t *testing.T) {
 		wantError(t, fmt.Sprintf("%q", subject), err, messages.CodeValidation, field)
 	}
 }
+
+func TestAStopWhileStartingIsClean(t *testing.T) {
+	l := newLab(t)
+	js, _ := newBus(t)
+	for wait := time.Duration(0); wait < 100*time.Millisecond; wait += 7 * time.Millisecond {
+		svc, err := indexer.New(indexer.Config{}, indexer.Deps{JS: js, Store: l.store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		if err := svc.Run(ctx); err != nil {
+			t.Errorf("stopped after %s: got %v, want a clean stop", wait, err)
+		}
+		cancel()
+	}
+}

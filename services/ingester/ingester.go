@@ -134,6 +134,14 @@ func (s *Service) takeIn(ctx context.Context, d bus.Delivery) ([]bus.Message, er
 // Run serves work and requests until ctx is done, and drains. It returns nil on a clean stop, and an
 // error when the database or the streams are older than this program, or a stage ends by itself.
 func (s *Service) Run(ctx context.Context) error {
+	err := s.run(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // stopped before everything had started
+	}
+	return err
+}
+
+func (s *Service) run(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return fmt.Errorf("ingester: %w", err)
 	}
@@ -156,6 +164,23 @@ func (s *Service) check(ctx context.Context) error {
 	})
 }
 
+// started waits until every stage is served and the server knows the endpoints.
+func (s *Service) started(ctx context.Context) error {
+	for _, r := range s.runners {
+		select {
+		case <-r.Running():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	flush, cancel := context.WithTimeout(ctx, s.cfg.DrainTimeout)
+	defer cancel()
+	if err := s.deps.Requests.FlushWithContext(flush); err != nil {
+		return fmt.Errorf("ingester: announce endpoints: %w", err)
+	}
+	return nil
+}
+
 // serve answers requests until ctx is done.
 func (s *Service) serve(ctx context.Context) error {
 	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
@@ -175,6 +200,9 @@ func (s *Service) serve(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ingester: %w", err)
 		}
+	}
+	if err := s.started(ctx); err != nil {
+		return errors.Join(err, svc.Stop(ctx))
 	}
 	s.deps.Ready()
 	<-ctx.Done()
