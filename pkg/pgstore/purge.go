@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-project/weir/pkg/messages"
 )
 
 // deletedKB is a knowledge base whose data is still to be removed.
@@ -13,6 +15,30 @@ type deletedKB struct {
 	id           int64
 	tenant, name string
 	generations  []int64
+}
+
+// OrphanedSubmit is a submit whose version will never end, since its knowledge base is deleted.
+type OrphanedSubmit struct {
+	Ref              messages.Ref
+	SubmitID, Source string
+}
+
+// OrphanedSubmits returns up to limit submits that a deleted knowledge base left open and whose rows are
+// still there, in order of document key and source, behind the one given (the zero value: from the first).
+func (s *Store) OrphanedSubmits(ctx context.Context, after OrphanedSubmit, limit int) ([]OrphanedSubmit, error) {
+	rows, err := s.pool.Query(ctx, query("deleted_open"), after.Ref.DocKey, after.Source, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list submits of deleted knowledge bases: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (OrphanedSubmit, error) {
+		var o OrphanedSubmit
+		r := &o.Ref
+		return o, row.Scan(&r.Tenant, &r.KB, &r.KBID, &r.Generation, &r.Subspace, &r.DocID, &r.DocKey, &r.Version, &r.Run, &o.SubmitID, &o.Source)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list submits of deleted knowledge bases: %w", err)
+	}
+	return list, nil
 }
 
 // PurgeDeleted removes the data of knowledge bases deleted more than grace ago (longer than a query may

@@ -232,13 +232,22 @@ func (s *Service) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{
 		tenant(messages.OpKBCreate, s.admin.CreateKB),
 		kb(messages.OpKBUpdate, s.admin.UpdateKB),
-		kb(messages.OpKBDelete, s.admin.DeleteKB),
+		kb(messages.OpKBDelete, s.deleteKB),
 		kb(messages.OpChunkUpdate, s.admin.UpdateChunk),
 		tenant(messages.OpDLQList, s.admin.ListDead),
 		tenant(messages.OpDLQGet, s.admin.GetDead),
 		tenant(messages.OpDLQReplay, s.admin.ReplayDead),
 		tenant(messages.OpDLQDiscard, s.admin.DiscardDead),
 	}
+}
+
+// deleteKB has what the knowledge base left open ended soon.
+func (s *Service) deleteKB(ctx context.Context, r bus.Request) (any, error) {
+	data, err := s.admin.DeleteKB(ctx, r)
+	if err == nil {
+		s.keeper.Wake()
+	}
+	return data, err
 }
 
 // probe asks the embedder for one vector of a space.

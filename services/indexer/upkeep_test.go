@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/testkit"
@@ -141,7 +143,7 @@ func TestUpkeepGoesOnAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &ticks{merges: map[int64]int{}, failing: errors.New("no database")}
 		m := upkeep.NewMerger(s, testkit.Logger(t))
-		h := upkeep.NewHousekeeper(s, testkit.Logger(t), time.Minute)
+		h := upkeep.NewHousekeeper(s, new(publisher), testkit.Logger(t), time.Minute)
 		background(t, func(ctx context.Context) error { return m.Run(ctx, time.Minute) })
 		background(t, func(ctx context.Context) error { return h.Run(ctx, time.Minute) })
 		time.Sleep(150 * time.Second)
@@ -152,13 +154,66 @@ func TestUpkeepGoesOnAfterErrors(t *testing.T) {
 	})
 }
 
+func (s *ticks) OrphanedSubmits(context.Context, pgstore.OrphanedSubmit, int) ([]pgstore.OrphanedSubmit, error) {
+	return nil, nil
+}
+
+func TestWhatADeletedKnowledgeBaseLeftOpenIsToldItFailed(t *testing.T) {
+	l := newLab(t)
+	l.live("doc")
+	for i := range 3 {
+		l.staged(fmt.Sprintf("open-%d", i), "one")
+	}
+	if err := l.store.DeleteKB(t.Context(), tenant, "docs"); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan bus.Message, 16)
+	h := upkeep.NewHousekeeper(l.store, teller(told), testkit.Logger(t), time.Hour)
+	background(t, func(ctx context.Context) error { return h.Run(ctx, time.Hour) })
+	first := map[string]bool{}
+	for round := range 2 {
+		for range 3 {
+			select {
+			case msg := <-told:
+				if !strings.HasSuffix(msg.Subject, ".Failed") || !strings.Contains(string(msg.Body), string(messages.CodeKBNotFound)) {
+					t.Errorf("got %s %s, want a failure for want of the knowledge base", msg.Subject, msg.Body)
+				}
+				if round == 0 {
+					first[msg.ID] = true
+				} else if !first[msg.ID] {
+					t.Errorf("told again as %s, want an id of the first time", msg.ID)
+				}
+			case <-time.After(patience):
+				t.Fatalf("round %d: not every submit was told", round)
+			}
+		}
+		h.Wake()
+	}
+	if len(first) != 3 {
+		t.Errorf("got %d different events, want 3", len(first))
+	}
+}
+
+// teller hands messages on.
+type teller chan bus.Message
+
+func (c teller) PublishAck(_ context.Context, msgs ...bus.Message) ([]bus.Ack, error) {
+	for _, m := range msgs {
+		select {
+		case c <- m:
+		default: // a round after the test looked
+		}
+	}
+	return make([]bus.Ack, len(msgs)), nil
+}
+
 func TestDeletedKnowledgeBasesGoAfterTheGrace(t *testing.T) {
 	l := newLab(t)
 	l.live("doc")
 	if err := l.store.DeleteKB(t.Context(), tenant, "docs"); err != nil {
 		t.Fatal(err)
 	}
-	now := upkeep.NewHousekeeper(l.store, testkit.Logger(t), time.Hour)
+	now := upkeep.NewHousekeeper(l.store, new(publisher), testkit.Logger(t), time.Hour)
 	background(t, func(ctx context.Context) error { return now.Run(ctx, time.Millisecond) })
 	partition := fmt.Sprintf("chunks_g%d", l.kb.Generation.ID)
 	state := func() []int {
@@ -191,7 +246,7 @@ func TestTheSweepTakesWhatNobodyNeedsAndNothingElse(t *testing.T) {
 		VALUES ('old', $1, 1, 1, 1, 1, 'x', 'accepted', now() - interval '31 days'), ('young', $1, 1, 1, 1, 1, 'x', 'accepted', now() - interval '29 days')`, l.kb.ID)
 	l.exec(`INSERT INTO documents (kb_id, subspace, doc_id, version, status, order_ns, order_seq, updated_at)
 		VALUES ($1, '_default', 'long gone', 2, 'Deleted', 1, 1, now() - interval '31 days'), ($1, '_default', 'gone', 2, 'Deleted', 1, 1, now())`, l.kb.ID)
-	h := upkeep.NewHousekeeper(l.store, testkit.Logger(t), time.Hour)
+	h := upkeep.NewHousekeeper(l.store, new(publisher), testkit.Logger(t), time.Hour)
 	background(t, func(ctx context.Context) error { return h.Run(ctx, time.Hour) })
 	testkit.Eventually(t, patience, func() error {
 		if n := l.count(`SELECT count(*) FROM blobs WHERE sha256 = '\x01'`); n != 0 {

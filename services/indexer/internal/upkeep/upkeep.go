@@ -14,6 +14,7 @@ import (
 type Store interface {
 	GenerationsToMerge(ctx context.Context) ([]int64, error)
 	MergeSegments(ctx context.Context, generation int64) (bool, error)
+	OrphanedSubmits(ctx context.Context, after pgstore.OrphanedSubmit, limit int) ([]pgstore.OrphanedSubmit, error)
 	PurgeDeleted(ctx context.Context, grace time.Duration) ([]string, error)
 	Sweep(ctx context.Context, ages pgstore.SweepAges) (int, error)
 }
@@ -102,56 +103,5 @@ func (m *Merger) merge(ctx context.Context, generation int64) {
 func (m *Merger) failed(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		m.log.Error(what, "err", err)
-	}
-}
-
-// Ages of what is swept, and how long a deleted knowledge base's rows outlive the queries on it.
-const (
-	blobAge      = time.Hour
-	receiptAge   = 30 * 24 * time.Hour
-	tombstoneAge = 30 * 24 * time.Hour
-)
-
-// Housekeeper purges and sweeps.
-type Housekeeper struct {
-	store Store
-	log   *slog.Logger
-	grace time.Duration
-}
-
-// NewHousekeeper returns a housekeeper; grace is how long a deleted knowledge base's partitions outlive
-// it, at least the longest deadline of a query.
-func NewHousekeeper(store Store, log *slog.Logger, grace time.Duration) *Housekeeper {
-	return &Housekeeper{store: store, log: log, grace: grace}
-}
-
-// Run works at once and every period until ctx is done.
-func (h *Housekeeper) Run(ctx context.Context, every time.Duration) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		h.round(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-func (h *Housekeeper) round(ctx context.Context) {
-	gone, err := h.store.PurgeDeleted(ctx, h.grace)
-	for _, name := range gone {
-		h.log.Info("purged a deleted knowledge base", "kb", name)
-	}
-	if err != nil && ctx.Err() == nil {
-		h.log.Error("purge deleted knowledge bases", "err", err)
-	}
-	n, err := h.store.Sweep(ctx, pgstore.SweepAges{Blobs: blobAge, Receipts: receiptAge, Tombstones: tombstoneAge})
-	if n > 0 {
-		h.log.Debug("swept", "rows", n)
-	}
-	if err != nil && ctx.Err() == nil {
-		h.log.Error("sweep", "err", err)
 	}
 }
