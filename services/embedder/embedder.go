@@ -19,6 +19,7 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/embedder/internal/query"
 	"github.com/weir-project/weir/services/embedder/internal/route"
 	"github.com/weir-project/weir/services/embedder/internal/work"
@@ -155,7 +156,11 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) prepare(ctx context.Context) error {
-	if err := bus.Check(ctx, s.deps.JS, streams(), []messages.Stage{*s.deps.Stage}); err != nil {
+	outage := func(err error) bool { return !errors.Is(err, bus.ErrTopology) }
+	err := service.Await(ctx, s.deps.Logger, outage, func(ctx context.Context) error {
+		return bus.Check(ctx, s.deps.JS, streams(), []messages.Stage{*s.deps.Stage})
+	})
+	if err != nil {
 		return err
 	}
 	return s.probe(ctx)
