@@ -6,21 +6,23 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
 
 // GetDocument returns the state of a document; an unknown or deleted one is DOCUMENT_NOT_FOUND. Its
-// metadata may hold internal fields.
+// metadata may hold internal fields. On a replica, which has no staged vectors, Embedded of an Indexing
+// version is 0.
 func (s *Store) GetDocument(ctx context.Context, kbID int64, subspace, docID string) (messages.DocumentInfo, error) {
-	d, err := scanDocument(s.pool.QueryRow(ctx, query("document_get"), kbID, subspace, docID))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, documentNotFound(docID)
-	}
+	list, err := s.documents(ctx, query("document_get"), kbID, subspace, docID)
 	if err != nil {
-		return d, fmt.Errorf("get document %s: %w", docID, err)
+		return messages.DocumentInfo{}, fmt.Errorf("get document %s: %w", docID, err)
 	}
-	return d, nil
+	if len(list) == 0 {
+		return messages.DocumentInfo{}, documentNotFound(docID)
+	}
+	return list[0], nil
 }
 
 func documentNotFound(docID string) error {
@@ -34,26 +36,63 @@ type DocumentFilter struct {
 	AfterSubspace, AfterDoc string // where the page before ended
 }
 
-// ListDocuments returns up to limit documents in order of subspace and id.
+// ListDocuments returns up to limit documents in order of subspace and id, as GetDocument does.
 func (s *Store) ListDocuments(ctx context.Context, kbID int64, f DocumentFilter, limit int) ([]messages.DocumentInfo, error) {
-	rows, err := s.pool.Query(ctx, query("document_list"), kbID, f.AfterSubspace, f.AfterDoc, f.Subspaces, f.Status, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list documents: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (messages.DocumentInfo, error) {
-		return scanDocument(row)
-	})
+	list, err := s.documents(ctx, query("document_list"), kbID, f.AfterSubspace, f.AfterDoc, f.Subspaces, f.Status, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
 	}
 	return list, nil
 }
 
-func scanDocument(row pgx.Row) (messages.DocumentInfo, error) {
-	var d messages.DocumentInfo
-	err := row.Scan(&d.DocID, &d.Subspace, &d.Status, &d.Version, &d.LiveVersion, &d.UpdatedAt, &d.Title, &d.OSSKey, &d.Metadata,
-		&d.ContentType, &d.SizeBytes, &d.Chunks, &d.Reused, &d.Tokens, &d.Warnings, &d.Error, &d.SubmittedAt, &d.Embedded, &d.Reactivated)
-	return d, err
+// documents runs a statement for documents, and then counts staged vectors where there are any. That is a
+// statement of its own because a server in recovery refuses to plan one that names an unlogged table, and
+// on the same connection because the pool may hold both kinds of server.
+func (s *Store) documents(ctx context.Context, statement string, args ...any) ([]messages.DocumentInfo, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	var keys, versions []int64 // of documents with staged vectors to count
+	at, seen := map[int64]int{}, 0
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (messages.DocumentInfo, error) {
+		d, key, replica, err := scanDocument(row)
+		if !replica && d.Status == messages.StatusIndexing {
+			at[key] = seen
+			keys, versions = append(keys, key), append(versions, d.Version)
+		}
+		seen++
+		return d, err
+	})
+	if err != nil || len(keys) == 0 {
+		return list, err
+	}
+	return list, countStaged(ctx, conn, keys, versions, func(key int64, n int) { list[at[key]].Embedded = n })
+}
+
+func countStaged(ctx context.Context, conn *pgxpool.Conn, keys, versions []int64, found func(key int64, n int)) error {
+	rows, err := conn.Query(ctx, query("staged_counts"), keys, versions)
+	if err != nil {
+		return fmt.Errorf("count staged vectors: %w", err)
+	}
+	var key int64
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&key, &n}, func() error { found(key, n); return nil }); err != nil {
+		return fmt.Errorf("count staged vectors: %w", err)
+	}
+	return nil
+}
+
+func scanDocument(row pgx.Row) (d messages.DocumentInfo, key int64, replica bool, err error) {
+	err = row.Scan(&d.DocID, &d.Subspace, &d.Status, &d.Version, &d.LiveVersion, &d.UpdatedAt, &d.Title, &d.OSSKey, &d.Metadata,
+		&d.ContentType, &d.SizeBytes, &d.Chunks, &d.Reused, &d.Tokens, &d.Warnings, &d.Error, &d.SubmittedAt, &d.Embedded, &d.Reactivated,
+		&key, &replica)
+	return d, key, replica, err
 }
 
 // ListChunks returns up to limit chunks of a document's live version with ordinals above after, in order.

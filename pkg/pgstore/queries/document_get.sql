@@ -4,8 +4,7 @@ SELECT d.doc_id, d.subspace, d.status, d.version, coalesce(d.live_version, 0), d
        CASE WHEN v.version = d.live_version THEN d.live_metadata ELSE coalesce(v.metadata, '{}') END,
        coalesce(v.content_type, ''), coalesce(v.size_bytes, 0), coalesce(v.chunks, 0), coalesce(v.reused, 0), coalesce(v.tokens, 0),
        coalesce(v.warnings, '{}'), v.error, coalesce(v.submitted_at, d.updated_at),
-       CASE WHEN d.status = 'Indexing' THEN (SELECT count(*) FROM staged_vectors s WHERE s.document_key = d.key AND s.version = d.version)
-            WHEN d.status = 'Ready' THEN coalesce(v.chunks, 0) ELSE 0 END, coalesce(v.reactivated, 0)
+       CASE WHEN d.status = 'Ready' THEN coalesce(v.chunks, 0) ELSE 0 END, coalesce(v.reactivated, 0), d.key, pg_is_in_recovery()
 FROM documents d
 LEFT JOIN document_versions v ON v.document_key = d.key AND v.version = d.version
 WHERE d.kb_id = $1 AND d.subspace = $2 AND d.doc_id = $3 AND d.version > 0 AND d.status <> 'Deleted'
