@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// DocumentRef is the body of documents.get.
+// DocumentRef is the body of documents_get.
 type DocumentRef struct {
 	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
 	DocID             string `json:"docId"`
 	Subspace          string `json:"subspace,omitempty"`
 }
 
-// ListDocuments is the body of documents.list, in order of subspace and id.
+// ListDocuments is the body of documents_list, in order of subspace and id.
 type ListDocuments struct {
 	KnowledgeBaseName string         `json:"knowledgeBaseName,omitempty"`
 	Subspace          []string       `json:"subspace,omitempty"`
@@ -42,7 +42,7 @@ type DocumentInfo struct {
 	LiveVersion int64           `json:"liveVersion,omitempty"` // 0: nothing is retrievable
 	Chunks      int             `json:"chunks"`                // of the newest version, once staged
 	Reused      int             `json:"reused"`                // of them, vectors that were known
-	Embedded    int             `json:"embedded"`              // of them, vectors stored so far
+	Embedded    int             `json:"embedded"`              // of them, vectors stored so far; 0 while Indexing when a replica answers
 	Tokens      int             `json:"tokens,omitempty"`
 	Reactivated int             `json:"reactivated,omitempty"` // chunks that were inactive in the version before
 	Warnings    []string        `json:"warnings,omitempty"`
@@ -51,7 +51,7 @@ type DocumentInfo struct {
 	UpdatedAt   time.Time       `json:"updatedAt"`
 }
 
-// ListChunks is the body of documents.chunks: the live chunks of a document in order.
+// ListChunks is the body of documents_chunks: the live chunks of a document in order.
 type ListChunks struct {
 	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
 	DocID             string `json:"docId"`
@@ -133,7 +133,7 @@ type DeadLetter struct {
 	At        time.Time `json:"at"`
 }
 
-// ListDeadLetters is the body of dlq.list, newest first.
+// ListDeadLetters is the body of dlq_list, newest first.
 type ListDeadLetters struct {
 	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
 	Stage             string `json:"stage,omitempty"`
@@ -147,12 +147,12 @@ type DeadLetterList struct {
 	NextToken   string       `json:"nextToken,omitempty"`
 }
 
-// DeadLetterRef is the body of dlq.get, dlq.replay and dlq.discard.
+// DeadLetterRef is the body of dlq_get, dlq_replay and dlq_discard.
 type DeadLetterRef struct {
 	ID int64 `json:"id"`
 }
 
-// DeadLetterDetail is the reply of dlq.get.
+// DeadLetterDetail is the reply of dlq_get.
 type DeadLetterDetail struct {
 	DeadLetter
 	Headers map[string]string `json:"headers,omitempty"`

@@ -173,7 +173,7 @@ type Embedding struct {
 	PassagePrefix *string `json:"passagePrefix,omitempty"`
 }
 
-// CreateKB is the body of kb.create. Name and schema are fixed for ever, except that fields may be
+// CreateKB is the body of kb_create. Name and schema are fixed for ever, except that fields may be
 // added.
 type CreateKB struct {
 	KnowledgeBaseName string            `json:"knowledgeBaseName"`
@@ -229,7 +229,7 @@ func ValidateDescription(description string, tags map[string]string) error {
 	return nil
 }
 
-// UpdateKB is the body of kb.update: absent keys leave things as they are, null clears description
+// UpdateKB is the body of kb_update: absent keys leave things as they are, null clears description
 // and tags. Metadata lists fields to add.
 type UpdateKB struct {
 	KnowledgeBaseName string          `json:"knowledgeBaseName,omitempty"`
@@ -255,7 +255,7 @@ type KBInfo struct {
 	Generation        int64             `json:"generation"`
 	CreatedAt         time.Time         `json:"createdAt"`
 	UpdatedAt         time.Time         `json:"updatedAt"`
-	Documents         *DocumentCounts   `json:"documents,omitempty"` // of kb.get
+	Documents         *DocumentCounts   `json:"documents,omitempty"` // of kb_get
 }
 
 // DocumentCounts counts the documents of a knowledge base by status.
@@ -267,7 +267,7 @@ type DocumentCounts struct {
 	Chunks   int64 `json:"chunks"` // retrievable ones
 }
 
-// KBRef is the body of kb.get and kb.delete; the name may be left to the subject.
+// KBRef is the body of kb_get and kb_delete; the name may be left to the subject.
 type KBRef struct {
 	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
 }
@@ -278,7 +278,7 @@ type Page struct {
 	NextToken  string `json:"nextToken,omitempty"`  // from the page before
 }
 
-// KBList is the reply of kb.list, in order of name.
+// KBList is the reply of kb_list, in order of name.
 type KBList struct {
 	KnowledgeBases []KBInfo `json:"knowledgeBases"`
 	NextToken      string   `json:"nextToken,omitempty"`
