@@ -354,6 +354,8 @@ class Embedder:
     """Texts -> windows of token ids -> mean vectors. run is for one thread at a time, tokenize for any."""
 
     def __init__(self, weights_path: str, cache: str, threads: int = 0, limit: Optional[int] = None):
+        # Its builds report to their maker and keep a device id under $HOME from the import on, unless told before.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
         import sentencepiece
         weights = read_weights(weights_path)

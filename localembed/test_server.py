@@ -404,9 +404,9 @@ class ProgramTest(unittest.TestCase):
             self.cache = folder.name
         self.script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "server.py")
 
-    def start(self, *arguments, parent=()):
+    def start(self, *arguments, parent=(), env=None):
         p = subprocess.Popen([*parent, sys.executable, self.script, "--cache", self.cache, *arguments],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.addCleanup(lambda: (p.kill(), p.wait(), p.stdout.close(), p.stderr.close()))
         return p
 
@@ -414,6 +414,18 @@ class ProgramTest(unittest.TestCase):
         line = p.stdout.readline()
         self.assertIn(" ready in ", line)
         return int(line.split(",")[0].rsplit(":", 1)[1])
+
+    def test_leaves_nothing_in_the_home_directory(self):
+        with tempfile.TemporaryDirectory() as home:
+            env = {k: v for k, v in os.environ.items() if k not in ("XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY")}
+            p = self.start("--port", "0", env={**env, "HOME": home})
+            c = http.client.HTTPConnection("127.0.0.1", self.port(p), timeout=DEADLINE)
+            self.addCleanup(c.close)
+            c.request("POST", "/v1/embeddings", json.dumps({"model": server.MODEL, "input": "hello"}))
+            self.assertEqual(c.getresponse().status, 200)
+            p.send_signal(signal.SIGTERM)
+            self.assertEqual(p.wait(DEADLINE), 0)
+            self.assertEqual(os.listdir(home), [])
 
     def test_serves_on_the_port_it_prints_and_stops_on_sigterm(self):
         p = self.start("--port", "0")
