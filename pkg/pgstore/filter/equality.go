@@ -19,7 +19,7 @@ var notEquals = &operator{
 // equalSQL asks whether the document contains {key: value}, or {key: [value]} for an element of a list.
 // jsonb containment compares strings by bytes and numbers by value, and knows no errors and no nulls.
 func equalSQL(q *query, l boundLeaf) string {
-	var part any = storedForm(l.values[0])
+	part := storedForm(l.values[0])
 	if l.list {
 		part = []any{part}
 	}

@@ -26,6 +26,6 @@ func Example() {
 	fmt.Println(bound.Match(json.RawMessage(`{"category":"art"}`)))
 	// Output:
 	// {"andAll":[{"equals":{"key":"category","value":"art"}},{"notAll":[{"lessThan":{"key":"score","value":60}}]}]}
-	// (d.live_typed @> $1::jsonb AND NOT ((coalesce(jsonb_typeof((d.live_typed -> $2::text)) = 'number', false) AND coalesce((d.live_typed -> $2::text) < $3::jsonb, false)))) [{"category":"art"} score 60]
+	// (d.live_typed @> $1::jsonb AND NOT ((coalesce(jsonb_typeof((d.live_typed -> $2::text)) = 'number', false) AND (d.live_typed -> $2::text) < $3::jsonb))) [{"category":"art"} score 60]
 	// true <nil>
 }

@@ -109,6 +109,9 @@ func (l Literal) as(t messages.MetadataType, at place) (any, error) {
 	case l.kind == booleanKind && t == messages.TypeBoolean:
 		return l.text == "true", nil
 	case l.kind == numberKind && (t == messages.TypeLong || t == messages.TypeDouble):
+		if n, err := strconv.ParseInt(l.text, 10, 64); err == nil && t == messages.TypeLong {
+			return n, nil
+		}
 		v, err := messages.ParseValue("", t, json.RawMessage(l.text))
 		if err != nil {
 			return nil, at.fail(reasonOf(err))

@@ -19,7 +19,7 @@ func ordering(name, symbol string, holds func(int) bool) *operator {
 		// Both sides are numbers in jsonb, which compares those exactly.
 		sql: func(q *query, l boundLeaf) string {
 			field := q.field(l)
-			return "(" + q.present(l, field) + " AND coalesce(" + field + " " + symbol + " " + q.jsonb(storedForm(l.values[0])) + ", false))"
+			return "(" + q.present(l, field) + " AND " + field + " " + symbol + " " + q.jsonb(storedForm(l.values[0])) + ")"
 		},
 		match: func(stored fieldValue, wanted []any) bool {
 			return stored.present && holds(order(stored.items[0], wanted[0]))

@@ -25,7 +25,7 @@ func inSQL(q *query, l boundLeaf) string {
 	}
 	values := q.jsonb(set)
 	if !l.list {
-		return "(" + q.present(l, field) + " AND coalesce(" + values + " @> " + field + ", false))"
+		return "(" + q.present(l, field) + " AND " + values + " @> " + field + ")"
 	}
 	return "EXISTS (SELECT FROM jsonb_array_elements(CASE WHEN jsonb_typeof(" + field + ") = 'array' THEN " + field +
 		" END) AS e(item) WHERE " + values + " @> e.item)"

@@ -59,7 +59,8 @@ func (q *query) fieldAndText(l boundLeaf) (field, text string) {
 	return q.field(l), "(" + q.column + " ->> " + q.key(l) + `) COLLATE "C"`
 }
 
-// present asks whether the field has a value of its type.
+// present asks whether the field has a value of its type. It is never null, and false where the field is:
+// what is ANDed to it need not care.
 func (q *query) present(l boundLeaf, field string) string {
 	return "coalesce(jsonb_typeof(" + field + ") = '" + l.jsonType() + "', false)"
 }
