@@ -148,7 +148,7 @@ func checkKind(schema map[string]any, t reflect.Type) error {
 		return wantContainer(schema, t)
 	}
 	kinds := map[reflect.Kind]string{
-		reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number",
+		reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Float32: "number",
 	}
 	return want(schema, "type", kinds[t.Kind()])
 }

@@ -14,6 +14,8 @@ const (
 	OpDocChunks   = "documents_chunks"
 	OpChunkUpdate = "chunks_update"
 	OpRetrieve    = "retrieve"
+	OpBatch       = "batch_retrieve"
+	OpSearch      = "search"
 	OpDLQList     = "dlq_list"    // tenant-scoped
 	OpDLQGet      = "dlq_get"     // tenant-scoped
 	OpDLQReplay   = "dlq_replay"  // tenant-scoped
@@ -42,6 +44,8 @@ func Operations() []Operation {
 		{OpDocChunks, false, ListChunks{}, ChunkList{}},
 		{OpChunkUpdate, false, UpdateChunk{}, ChunkState{}},
 		{OpRetrieve, false, RetrieveRequest{}, RetrieveReply{}},
+		{OpBatch, false, BatchRetrieve{}, BatchReply{}},
+		{OpSearch, false, RetrieveRequest{}, SearchReply{}},
 		{OpDLQList, true, ListDeadLetters{}, DeadLetterList{}},
 		{OpDLQGet, true, DeadLetterRef{}, DeadLetterDetail{}},
 		{OpDLQReplay, true, DeadLetterRef{}, DeadLetterRef{}},

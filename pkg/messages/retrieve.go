@@ -28,15 +28,31 @@ type RetrieveRequest struct {
 	Subspace          []string                `json:"subspace,omitempty"`
 	Query             *RetrievalQuery         `json:"retrievalQuery"`
 	Configuration     *RetrievalConfiguration `json:"retrievalConfiguration,omitempty"`
+	GroupBy           *GroupBy                `json:"groupBy,omitempty"`
 	Explain           bool                    `json:"explain,omitempty"`
+	Highlight         bool                    `json:"highlight,omitempty"`
 	AllowPartial      bool                    `json:"allowPartial,omitempty"`
+	// Cursor is the nextCursor of an earlier reply to the very same request: the results after it.
+	Cursor string `json:"cursor,omitempty"`
 }
 
-// RetrievalQuery is what to look for. Type is TEXT.
+// RetrievalQuery is what to look for. Type is TEXT. A vector takes the place of the text's in the dense
+// leg; the text still feeds the full-text leg and may be left out when only the dense leg is asked for.
 type RetrievalQuery struct {
-	Type string `json:"type"`
-	Text string `json:"text,omitempty"`
+	Type   string    `json:"type"`
+	Text   string    `json:"text,omitempty"`
+	Vector []float32 `json:"vector,omitempty"`
 }
+
+// GroupBy gathers results by document: numberOfResults then counts documents. The chunks of a document
+// stand side by side, documents in the order of their best chunks.
+type GroupBy struct {
+	Type           string `json:"type"`                     // document
+	ChunksPerGroup int    `json:"chunksPerGroup,omitempty"` // 1 to 100; 0: 1
+}
+
+// GroupByDocument is the only type of grouping.
+const GroupByDocument = "document"
 
 // QueryText is the query type of a text.
 const QueryText = "TEXT"
@@ -47,18 +63,41 @@ type RetrievalConfiguration struct {
 	Dense      *DenseConfig     `json:"denseVectorSearchConfiguration,omitempty"`
 	FullText   *FullTextConfig  `json:"fullTextSearchConfiguration,omitempty"`
 	Reranking  *RerankingConfig `json:"rerankingConfiguration,omitempty"`
+	// ScoreThreshold drops results of a lower similarity: a number from 0 to 1, where only the dense leg
+	// runs. null clears the knowledge base's. Threshold reads it, NewThreshold makes it.
+	ScoreThreshold json.RawMessage `json:"scoreThreshold,omitempty"`
+	Output         *OutputConfig   `json:"outputConfiguration,omitempty"`
+	// Limits tightens the server's limits by a preset, tablestore. Of a knowledge base only.
+	Limits string `json:"limits,omitempty"`
 }
 
 // DenseConfig bounds the dense leg.
 type DenseConfig struct {
 	NumberOfResults *int `json:"numberOfResults,omitempty"` // N1, 0 to 1000; 0 switches the leg off
+	// FallbackToFullText lets the full-text leg answer where the dense leg alone was asked and found
+	// nothing at all; default true.
+	FallbackToFullText *bool `json:"fallbackToFullText,omitempty"`
 }
 
 // FullTextConfig bounds the full-text leg and sets its ranking.
 type FullTextConfig struct {
 	NumberOfResults *int     `json:"numberOfResults,omitempty"` // N2, 0 to 1000; 0 switches the leg off
+	Syntax          string   `json:"syntax,omitempty"`          // plain (default), or simple: "a phrase", prefix*, +required, -excluded
 	K1              *float64 `json:"k1,omitempty"`              // default 1.2
 	B               *float64 `json:"b,omitempty"`               // default 0.75
+}
+
+// Syntaxes of a query text.
+const (
+	SyntaxPlain  = "plain"
+	SyntaxSimple = "simple"
+)
+
+// OutputConfig says what results show.
+type OutputConfig struct {
+	Fields  []string `json:"fields,omitempty"`  // of the metadata; absent: all. Document id, chunk id and content are always there
+	Vector  *bool    `json:"vector,omitempty"`  // the stored vector, default false
+	Content *bool    `json:"content,omitempty"` // default true; false leaves it empty
 }
 
 // RerankingConfig says how the lists are fused and how many results remain.
@@ -85,7 +124,8 @@ type RRFConfig struct {
 // RetrieveReply is the data of a successful retrieve.
 type RetrieveReply struct {
 	Results     []RetrievedChunk `json:"retrievalResults"`
-	Truncated   bool             `json:"truncated,omitempty"` // cut to fit the server's payload limit
+	NextCursor  string           `json:"nextCursor,omitempty"` // for the candidates behind these results; absent: there are none
+	Truncated   bool             `json:"truncated,omitempty"`  // cut to fit the server's payload limit
 	Diagnostics Diagnostics      `json:"diagnostics"`
 }
 
@@ -104,7 +144,28 @@ type RetrievedChunk struct {
 	PageTo         int             `json:"pageTo,omitempty"`
 	RawScore       *float64        `json:"rawScore,omitempty"`
 	RawScoreScaled *float64        `json:"rawScoreScaled,omitempty"`
+	RetrievalPath  string          `json:"retrievalPath,omitempty"` // FULL_TEXT_FALLBACK: score is BM25, not a similarity
+	Highlights     []Highlight     `json:"highlights,omitempty"`
+	Vector         []float32       `json:"vector,omitempty"`
 	Explain        *Explain        `json:"explain,omitempty"`
+}
+
+// PathFallback is the retrieval path of results that the full-text leg gave in place of an empty dense one.
+const PathFallback = "FULL_TEXT_FALLBACK"
+
+// Highlight is a piece of a result's content that holds words of the query. Offsets are counted in
+// characters (code points) of the content, ends exclusive.
+type Highlight struct {
+	Text  string `json:"text"`
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	Marks []Mark `json:"marks"`
+}
+
+// Mark is the place of a word or phrase of the query in the content.
+type Mark struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
 }
 
 // Explain tells where a result's score comes from.
@@ -130,6 +191,7 @@ type Diagnostics struct {
 	Fusion     string          `json:"fusion"`
 	Timing     Timing          `json:"timing"`
 	Degraded   []string        `json:"degraded,omitempty"` // legs that failed under allowPartial, with the cause
+	Skipped    int             `json:"skipped,omitempty"`  // results of a cursor that are gone meanwhile
 	Restarted  bool            `json:"restarted,omitempty"`
 	Notes      []string        `json:"notes,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 )
 
 // RetrieveLimits bound what a request may ask for.
@@ -24,6 +25,17 @@ func DefaultRetrieveLimits() RetrieveLimits {
 // TablestoreRetrieveLimits returns the limits of the service whose wire format is spoken here.
 func TablestoreRetrieveLimits() RetrieveLimits {
 	return RetrieveLimits{QueryRunes: 128, Candidates: 100, Results: 100, Subspaces: 32}
+}
+
+// RetrieveLimitsNamed returns a preset of limits: default (or nothing) or tablestore.
+func RetrieveLimitsNamed(preset string) (RetrieveLimits, bool) {
+	switch preset {
+	case "", "default":
+		return DefaultRetrieveLimits(), true
+	case "tablestore":
+		return TablestoreRetrieveLimits(), true
+	}
+	return RetrieveLimits{}, false
 }
 
 // DefaultRRFK is the usual constant of reciprocal rank fusion; MaxRRFK is far above any sense.
@@ -47,10 +59,69 @@ func CheckStoredRetrieval(raw json.RawMessage, index IndexType) error {
 		}
 		return Invalid(configRoot, "must be an object of a retrieval configuration")
 	}
-	if err := c.Validate(DefaultRetrieveLimits()); err != nil {
+	if err := c.ValidateStored(DefaultRetrieveLimits()); err != nil {
 		return err
 	}
-	return index.CheckSearch(c.SearchType)
+	if err := index.CheckSearch(c.SearchType); err != nil {
+		return err
+	}
+	if _, given, _ := c.Threshold(); given && !c.denseAlone(index) {
+		return ThresholdMisplaced()
+	}
+	return nil
+}
+
+// ThresholdMisplaced is the error of a score threshold where not the dense leg alone runs.
+func ThresholdMisplaced() *Error {
+	return &Error{Code: CodeScoreThreshold, Field: configRoot + ".scoreThreshold", Message: "is allowed only where the dense leg alone runs"}
+}
+
+// denseAlone reports whether the configuration, with nothing above it, runs the dense leg and no other.
+func (c *RetrievalConfiguration) denseAlone(index IndexType) bool {
+	dense, text := index != IndexTypeBM25, index != IndexTypeVector
+	if c.SearchType != nil {
+		dense, text = slices.Contains(c.SearchType, DenseVector), slices.Contains(c.SearchType, FullText)
+	}
+	if dense && text {
+		d, t := c.Reranking.weights()
+		dense, text = !isZero(d), !isZero(t)
+	}
+	dense = dense && (c.Dense == nil || !isZero(c.Dense.NumberOfResults))
+	return dense && (!text || c.FullText != nil && isZero(c.FullText.NumberOfResults))
+}
+
+// weights of the type in effect, nil for the default.
+func (r *RerankingConfig) weights() (dense, text *float64) {
+	switch {
+	case r == nil:
+	case r.Type == RerankRRF && r.RRF != nil:
+		return r.RRF.Dense, r.RRF.FullText
+	case r.Type != RerankRRF && r.Weight != nil:
+		return r.Weight.Dense, r.Weight.FullText
+	}
+	return nil, nil
+}
+
+func isZero[T comparable](p *T) bool {
+	var zero T
+	return p != nil && *p == zero
+}
+
+// NewThreshold returns a score threshold for RetrievalConfiguration.
+func NewThreshold(score float64) json.RawMessage {
+	return json.RawMessage(strconv.FormatFloat(score, 'g', -1, 64))
+}
+
+// Threshold returns the score threshold; given is false where there is none and where null clears it.
+func (c *RetrievalConfiguration) Threshold() (score float64, given bool, err error) {
+	if c == nil || len(c.ScoreThreshold) == 0 || string(c.ScoreThreshold) == "null" {
+		return 0, false, nil
+	}
+	field := configRoot + ".scoreThreshold"
+	if err := json.Unmarshal(c.ScoreThreshold, &score); err != nil {
+		return 0, false, Invalid(field, "must be a number from 0 to 1, or null")
+	}
+	return score, true, floatWithin(field, &score, 1)
 }
 
 // CheckSearch refuses, as RETRIEVER_MODE_INVALID, search types that need a leg the index lacks.
@@ -64,14 +135,51 @@ func (t IndexType) CheckSearch(types []SearchType) error {
 	return nil
 }
 
-// Validate checks the ranges of everything that is given, also of a rerank type that is not in effect;
-// nil is fine. Errors are VALIDATION_ERROR, or NOT_SUPPORTED of a rerank type, naming the field.
+// ValidateStored is Validate for the configuration of a knowledge base, which may tighten the limits.
+func (c *RetrievalConfiguration) ValidateStored(limits RetrieveLimits) error {
+	if c == nil {
+		return nil
+	}
+	if _, ok := RetrieveLimitsNamed(c.Limits); !ok {
+		return Invalid(configRoot+".limits", "must be default or tablestore")
+	}
+	request := *c
+	request.Limits = ""
+	return request.Validate(c.Tightened(limits))
+}
+
+// Tightened returns the limits as the configuration of a knowledge base tightens them; nil does not.
+func (c *RetrievalConfiguration) Tightened(limits RetrieveLimits) RetrieveLimits {
+	if c == nil || c.Limits == "" {
+		return limits
+	}
+	l, ok := RetrieveLimitsNamed(c.Limits)
+	if !ok {
+		return limits
+	}
+	return RetrieveLimits{
+		QueryRunes: min(limits.QueryRunes, l.QueryRunes), Candidates: min(limits.Candidates, l.Candidates),
+		Results: min(limits.Results, l.Results), Subspaces: min(limits.Subspaces, l.Subspaces),
+	}
+}
+
+// Validate checks the ranges of everything that is given in a request, also of a rerank type that is not
+// in effect; nil is fine. Errors are VALIDATION_ERROR, or NOT_SUPPORTED of a rerank type, naming the field.
 func (c *RetrievalConfiguration) Validate(limits RetrieveLimits) error {
 	if c == nil {
 		return nil
 	}
+	if c.Limits != "" {
+		return Invalid(configRoot+".limits", "is a setting of the knowledge base, not of a request")
+	}
 	if err := checkSearchTypes(c.SearchType); err != nil {
 		return err
+	}
+	if _, _, err := c.Threshold(); err != nil {
+		return err
+	}
+	if c.Output != nil && len(c.Output.Fields) > MaxMetadataFields {
+		return Invalid(configRoot+".outputConfiguration.fields", fmt.Sprintf("names more than %d fields", MaxMetadataFields))
 	}
 	if d := c.Dense; d != nil {
 		if err := intWithin(configRoot+".denseVectorSearchConfiguration.numberOfResults", d.NumberOfResults, 0, limits.Candidates); err != nil {
@@ -80,6 +188,9 @@ func (c *RetrievalConfiguration) Validate(limits RetrieveLimits) error {
 	}
 	if t := c.FullText; t != nil {
 		at := configRoot + ".fullTextSearchConfiguration."
+		if t.Syntax != "" && t.Syntax != SyntaxPlain && t.Syntax != SyntaxSimple {
+			return Invalid(at+"syntax", "must be plain or simple")
+		}
 		if err := intWithin(at+"numberOfResults", t.NumberOfResults, 0, limits.Candidates); err != nil {
 			return err
 		}

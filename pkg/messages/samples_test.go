@@ -74,7 +74,20 @@ var all = []struct {
 
 	{"retrieve_request", sampleRetrieve(), true},
 	{"retrieve_request_minimal", &RetrieveRequest{Query: &RetrievalQuery{Type: QueryText, Text: "what is covered?"}}, true},
+	{"retrieve_request_vector", sampleVectorRetrieve(), true},
 	{"retrieve_reply", sampleRetrieveReply(), false},
+	{"retrieve_reply_fallback", sampleFallbackReply(), false},
+	{"batch_retrieve", &BatchRetrieve{Queries: []RetrieveRequest{{Query: &RetrievalQuery{Type: QueryText, Text: "what is covered?"}}, *sampleVectorRetrieve()}}, true},
+	{"batch_reply", &BatchReply{Results: []RetrieveReply{*sampleFallbackReply(), {
+		Results: []RetrievedChunk{}, Diagnostics: Diagnostics{Generation: 31, Fusion: "DENSE_VECTOR"},
+	}}}, false},
+	{"search_reply", &SearchReply{
+		Results: []SearchResult{{
+			ID: "annual report 2025.pdf#7", Text: "Revenue grew.", Score: 0.91, Metadata: raw(`{"pages":12}`), Subspace: "legal", DocID: "annual report 2025.pdf",
+			ChunkID: 7, RawScore: ptr(0.91), RawScoreScaled: ptr(0.91), RetrievalPath: PathFallback, Vector: []float32{0.5, -0.25},
+		}},
+		NextCursor: "AQID", Truncated: true, Diagnostics: Diagnostics{Generation: 31, Fusion: "FULL_TEXT"},
+	}, false},
 
 	{"envelope_success", &Envelope{Code: CodeSuccess, RequestID: "q-1", Data: raw(`{"knowledgeBaseName":"manuals"}`)}, false},
 	{"envelope_error", &Envelope{Code: CodeValidation, Message: "must be 1 to 1000", RequestID: "q-2", Field: "retrievalConfiguration.rerankingConfiguration.numberOfResults"}, false},
@@ -163,13 +176,34 @@ func sampleRetrieve() *RetrieveRequest {
 		KnowledgeBaseName: "manuals", Subspace: []string{"legal"}, Query: &RetrievalQuery{Type: QueryText, Text: "what is covered?"},
 		Configuration: &RetrievalConfiguration{
 			SearchType: []SearchType{DenseVector, FullText}, Dense: &DenseConfig{NumberOfResults: ptr(20)},
-			FullText: &FullTextConfig{NumberOfResults: ptr(20), K1: ptr(1.2), B: ptr(0.75)},
+			FullText: &FullTextConfig{NumberOfResults: ptr(20), Syntax: SyntaxSimple, K1: ptr(1.2), B: ptr(0.75)},
 			Reranking: &RerankingConfig{
 				Type: RerankWeight, NumberOfResults: ptr(10), Weight: &WeightConfig{Dense: ptr(0.7), FullText: ptr(0.3)},
 				RRF: &RRFConfig{Dense: ptr(1.0), FullText: ptr(1.0), K: ptr(json.Number("60"))},
 			},
 		},
-		Explain: true, AllowPartial: true,
+		GroupBy: &GroupBy{Type: GroupByDocument, ChunksPerGroup: 2}, Explain: true, Highlight: true, AllowPartial: true, Cursor: "AQID",
+	}
+}
+
+func sampleVectorRetrieve() *RetrieveRequest {
+	return &RetrieveRequest{
+		Query: &RetrievalQuery{Type: QueryText, Vector: []float32{0.5, -0.25}},
+		Configuration: &RetrievalConfiguration{
+			SearchType: []SearchType{DenseVector}, Dense: &DenseConfig{FallbackToFullText: ptr(false)}, ScoreThreshold: NewThreshold(0.65),
+			Output: &OutputConfig{Fields: []string{"pages"}, Vector: ptr(true), Content: ptr(false)},
+		},
+	}
+}
+
+func sampleFallbackReply() *RetrieveReply {
+	return &RetrieveReply{
+		Results: []RetrievedChunk{{
+			DocID: "a", OSSKey: "a", Score: 4.5, Content: "Revenue grew.", Subspace: "legal", Metadata: raw(`{}`), RetrievalPath: PathFallback,
+		}},
+		Diagnostics: Diagnostics{
+			Generation: 31, Dense: &LegDiagnostics{Exact: true}, FullText: &LegDiagnostics{Exact: true, Index: "segments", Candidates: 1, Terms: 1}, Fusion: "FULL_TEXT",
+		},
 	}
 }
 
@@ -178,14 +212,15 @@ func sampleRetrieveReply() *RetrieveReply {
 		Results: []RetrievedChunk{{
 			DocID: "annual report 2025.pdf", ChunkID: 7, OSSKey: "s3/2025/annual.pdf", Score: 0.91, Content: "Revenue grew.", Subspace: "legal",
 			Metadata: raw(`{"pages":12}`), Title: "Annual report", HeadingPath: []string{"Results"}, PageFrom: 3, PageTo: 4, RawScore: ptr(0.91), RawScoreScaled: ptr(0.91),
+			Highlights: []Highlight{{Text: "Revenue grew.", End: 13, Marks: []Mark{{Start: 0, End: 7}}}}, Vector: []float32{0.5, -0.25},
 			Explain: &Explain{Fusion: "WEIGHT", Dense: &LegDetail{Rank: 1, Raw: 0.88, Scaled: 1, Weight: 0.7}, FullText: &LegDetail{Raw: 7.1, Scaled: 0.7, Weight: 0.3}},
 		}},
-		Truncated: true,
+		NextCursor: "AQID", Truncated: true,
 		Diagnostics: Diagnostics{
 			Generation: 31, Dense: &LegDiagnostics{Exact: true, Index: "none", Candidates: 20, Millis: 1.5},
 			FullText: &LegDiagnostics{Exact: true, Index: "segments", Candidates: 20, Terms: 3, Millis: 0.4}, Fusion: "WEIGHT",
 			Timing:   Timing{EmbedMillis: 6.5, SQLMillis: 2.1, ScoreMillis: 0.3, TotalMillis: 9.4},
-			Degraded: []string{"dense: the embedding server is away"}, Restarted: true, Notes: []string{"small collection"},
+			Degraded: []string{"dense: the embedding server is away"}, Skipped: 1, Restarted: true, Notes: []string{"small collection"},
 		},
 	}
 }

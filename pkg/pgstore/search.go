@@ -39,6 +39,7 @@ type SearchPlan struct {
 	KB        KB        // as resolved; ErrGenerationChanged when it is not so any more
 	Subspaces []string  // nil: all; empty: none
 	Where     Predicate // nil: no restriction
+	Match     string    // a condition on the lexemes of every result, of either leg, made by Condition; empty: none
 	Dense     *DensePlan
 	Text      *TextPlan
 	// Fallback is run in place of Text when there is no Text and the dense leg finds nothing at all.
@@ -62,8 +63,6 @@ type TextPlan struct {
 	More  []postings.Term // added when Terms find fewer chunks than Limit
 	K1, B float64
 	Limit int // 1 or more
-	// Match is a condition on the lexemes of every result, of either leg; empty: none. It is made by Condition.
-	Match string
 	// Prefixes are looked up among the stored lexemes; what they stand for is added to Terms.
 	Prefixes []Prefix
 }
@@ -238,7 +237,7 @@ func (r *searchRun) gather(ctx context.Context, b *pgx.Batch, hits []postings.Hi
 		}
 		slices.SortFunc(near, func(a, b row) int { return orderBy(a.distance, b.distance, &a.Match, &b.Match) })
 		matching := near
-		if r.match() != "" {
+		if r.plan.Match != "" {
 			matching = slices.DeleteFunc(slices.Clone(near), func(c row) bool { return !c.matches })
 		}
 		if r.plan.Dense != nil && cutShort(near, matching, r.plan.Dense.Limit, r.plan.Dense.Limit+extra) {
@@ -251,14 +250,6 @@ func (r *searchRun) gather(ctx context.Context, b *pgx.Batch, hits []postings.Hi
 		}
 		return r.join(ctx, matching, listed, hits)
 	}
-}
-
-// match is the plan's condition on lexemes.
-func (r *searchRun) match() string {
-	if r.plan.Text == nil {
-		return ""
-	}
-	return r.plan.Text.Match
 }
 
 // cutShort reports whether a list of asked rows may have been cut where the distance equals that of the

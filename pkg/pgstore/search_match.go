@@ -24,7 +24,7 @@ type Step struct {
 	Prefix bool // any lexeme that begins so
 }
 
-// Condition returns the condition that all clauses hold, for TextPlan; of none it is empty. Lexemes are compared
+// Condition returns the condition that all clauses hold, for SearchPlan; of none it is empty. Lexemes are compared
 // as they are, byte by byte. Positions are those of the stored tsvector: beyond the 255th of a lexeme and
 // beyond the 16,383rd word a chunk has none.
 func Condition(clauses []Clause) string {
@@ -133,7 +133,7 @@ func (r *searchRun) askMatching(ctx context.Context, hits []postings.Hit, asked,
 	if len(ids) == 0 {
 		return nil
 	}
-	st := matchStatement(r.plan.KB.Generation.ID, ids, r.plan.Text.Match)
+	st := matchStatement(r.plan.KB.Generation.ID, ids, r.plan.Match)
 	b := r.snap.batch()
 	b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error {
 		var id int64

@@ -86,12 +86,12 @@ func TestConditionsHoldBeforeTheCut(t *testing.T) {
 		query := vocabulary[rng.IntN(7)] + " " + vocabulary[rng.IntN(7)]
 		limit := 1 + rng.IntN(30)
 		p := l.textPlan(query, limit)
-		p.Match = pgstore.Condition(clauses)
+		match := pgstore.Condition(clauses)
 		vector := []float32{float32(rng.IntN(256)-128) / 256, float32(rng.IntN(256)-128) / 256, float32(rng.IntN(256)-128) / 256, 0.125} // exact in half precision
-		res := l.search(pgstore.SearchPlan{Text: p, Dense: &pgstore.DensePlan{Vector: vector, Limit: limit}})
+		res := l.search(pgstore.SearchPlan{Match: match, Text: p, Dense: &pgstore.DensePlan{Vector: vector, Limit: limit}})
 		kept := slices.DeleteFunc(slices.Clone(all), func(s stored) bool { return !matching[s.id] })
 		score := bm25(all, l.an.Query(query).Terms)
-		what := fmt.Sprintf("trial %d, %q with %s", trial, query, p.Match)
+		what := fmt.Sprintf("trial %d, %q with %s", trial, query, match)
 		sameRanking(t, what, res.Found, textRank, func(m pgstore.Match) float64 { return m.BM25 }, rank(kept, limit, score))
 		sameRanking(t, what+", dense", res.Found, denseRank, func(m pgstore.Match) float64 { return m.Similarity },
 			rank(kept, limit, func(s stored) (float64, bool) { return near("cosine", s.vector, vector), true }))
@@ -198,8 +198,8 @@ func TestReadSkipsWhatIsGone(t *testing.T) {
 // The condition must be asked of few chunks by their key, never of all.
 func TestPlansOfConditions(t *testing.T) {
 	l := planned(t)
-	p := &pgstore.TextPlan{Match: "('pump')"}
-	st, err := pgstore.HybridSQL(pgstore.SearchPlan{KB: l.kb, Text: p, Dense: &pgstore.DensePlan{Vector: []float32{1, 0, 0, 0}, Limit: 20}}, nil)
+	const match = "('pump')"
+	st, err := pgstore.HybridSQL(pgstore.SearchPlan{KB: l.kb, Match: match, Dense: &pgstore.DensePlan{Vector: []float32{1, 0, 0, 0}, Limit: 20}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestPlansOfConditions(t *testing.T) {
 	for _, s := range l.stored()[:40] {
 		ids = append(ids, s.id)
 	}
-	if plan := l.explain(pgstore.MatchSQL(l.kb.Generation.ID, ids, p.Match)); strings.Contains(plan, "Seq Scan") {
+	if plan := l.explain(pgstore.MatchSQL(l.kb.Generation.ID, ids, match)); strings.Contains(plan, "Seq Scan") {
 		t.Errorf("want no sequential scan\n%s", plan)
 	}
 }

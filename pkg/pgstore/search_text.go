@@ -193,7 +193,7 @@ func (r *searchRun) score(ctx context.Context, terms []postings.Term) ([]posting
 		return nil, err
 	}
 	r.text.scorer = scorer
-	if p.Match != "" {
+	if r.plan.Match != "" {
 		return r.topMatching(ctx, scorer)
 	}
 	defer func() { r.res.Score += time.Since(began) }()

@@ -181,7 +181,7 @@ func TestEndpointsAreDiscoverable(t *testing.T) {
 		}
 	}
 	want := []string{
-		"retrieve weir.rpc.*.*.retrieve", "kb_get weir.rpc.*.*.kb_get", "kb_list weir.rpc.*._.kb_list",
+		"retrieve weir.rpc.*.*.retrieve", "batch_retrieve weir.rpc.*.*.batch_retrieve", "search weir.rpc.*.*.search", "kb_get weir.rpc.*.*.kb_get", "kb_list weir.rpc.*._.kb_list",
 		"documents_get weir.rpc.*.*.documents_get", "documents_list weir.rpc.*.*.documents_list", "documents_chunks weir.rpc.*.*.documents_chunks",
 	}
 	if !slices.Equal(names, want) {

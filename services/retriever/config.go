@@ -6,14 +6,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-project/weir/services/retriever/internal/config"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/service"
 )
 
 // Config is what the retriever can be told. The zero value means the defaults.
 type Config struct {
 	// Limits is the preset of limits on requests: default (4,096 characters, 1,000 candidates and
-	// results) or tablestore (128 and 100).
+	// results) or tablestore (128 and 100). A knowledge base may choose the tighter one for itself.
 	Limits string
+	// MaxQueryRunes, MaxCandidates and MaxResults are limits in place of the preset's; 0: the preset's.
+	// Candidates and results beyond 10,000 are refused: all of a query is in memory.
+	MaxQueryRunes, MaxCandidates, MaxResults int
+	// CursorKey authenticates cursors, at least 16 bytes. Replicas need the same one; without any the
+	// process makes one, and cursors end with it.
+	CursorKey service.Secret
 	// Concurrency is how many requests are answered at once; 0: 32. More are refused as OVERLOADED. It
 	// should not exceed the connections to the database by much: requests wait for one.
 	Concurrency int
@@ -41,7 +48,8 @@ func DefaultConfig() Config {
 func (c Config) withDefaults() Config {
 	d := DefaultConfig()
 	return Config{
-		Limits: orDefault(c.Limits, d.Limits), Concurrency: orDefault(c.Concurrency, d.Concurrency),
+		Limits: orDefault(c.Limits, d.Limits), MaxQueryRunes: c.MaxQueryRunes, MaxCandidates: c.MaxCandidates, MaxResults: c.MaxResults,
+		CursorKey: c.CursorKey, Concurrency: orDefault(c.Concurrency, d.Concurrency),
 		DefaultDeadline: orDefault(c.DefaultDeadline, d.DefaultDeadline), CacheBytes: orDefault(c.CacheBytes, d.CacheBytes),
 		VectorEntries: orDefault(c.VectorEntries, d.VectorEntries), EmbedWait: orDefault(c.EmbedWait, d.EmbedWait),
 		DrainTimeout: orDefault(c.DrainTimeout, d.DrainTimeout),
@@ -59,6 +67,10 @@ func orDefault[T comparable](v, d T) T {
 // Flags binds the fields.
 func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Limits, "retriever-limits", c.Limits, "limits on requests: default or tablestore")
+	fs.IntVar(&c.MaxQueryRunes, "retriever-max-query-runes", c.MaxQueryRunes, "characters of a query text; 0: the preset's")
+	fs.IntVar(&c.MaxCandidates, "retriever-max-candidates", c.MaxCandidates, "candidates of a leg; 0: the preset's")
+	fs.IntVar(&c.MaxResults, "retriever-max-results", c.MaxResults, "results; 0: the preset's")
+	fs.Var(&c.CursorKey, "retriever-cursor-key", "key that authenticates cursors, 16 bytes or more; none: one of the process")
 	fs.IntVar(&c.Concurrency, "retriever-concurrency", c.Concurrency, "requests answered at once")
 	fs.DurationVar(&c.DefaultDeadline, "retriever-deadline", c.DefaultDeadline, "time of a request that names none")
 	fs.Int64Var(&c.CacheBytes, "retriever-cache-bytes", c.CacheBytes, "memory for posting segments")
@@ -67,16 +79,40 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.DurationVar(&c.DrainTimeout, "retriever-drain-timeout", c.DrainTimeout, "time for requests in hand at the end")
 }
 
+// Bounds of settings.
+const (
+	minKey   = 16     // bytes of the cursor key
+	maxLimit = 10_000 // candidates and results
+)
+
+// limits are those of the preset, with what is set over them.
+func (c Config) limits() messages.RetrieveLimits {
+	l, _ := messages.RetrieveLimitsNamed(c.Limits) // Validate has found it
+	l.QueryRunes = orDefault(c.MaxQueryRunes, l.QueryRunes)
+	l.Candidates = orDefault(c.MaxCandidates, l.Candidates)
+	l.Results = orDefault(c.MaxResults, l.Results)
+	return l
+}
+
 // Validate reports every wrong field by the name of its flag.
 func (c *Config) Validate() error {
 	var problems []error
-	if _, ok := config.Limits(c.Limits); !ok {
+	if _, ok := messages.RetrieveLimitsNamed(c.Limits); !ok {
 		problems = append(problems, errors.New("retriever-limits: must be default or tablestore"))
+	}
+	if n := len(c.CursorKey); n > 0 && n < minKey {
+		problems = append(problems, fmt.Errorf("retriever-cursor-key: must have at least %d bytes", minKey))
+	}
+	if c.MaxCandidates > maxLimit || c.MaxResults > maxLimit {
+		problems = append(problems, fmt.Errorf("retriever-max-candidates, retriever-max-results: must be at most %d", maxLimit))
 	}
 	for _, n := range []struct {
 		flag  string
 		value int64
 	}{
+		{"retriever-max-query-runes", int64(c.MaxQueryRunes)},
+		{"retriever-max-candidates", int64(c.MaxCandidates)},
+		{"retriever-max-results", int64(c.MaxResults)},
 		{"retriever-concurrency", int64(c.Concurrency)},
 		{"retriever-deadline", int64(c.DefaultDeadline)},
 		{"retriever-cache-bytes", c.CacheBytes},

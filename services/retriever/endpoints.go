@@ -2,9 +2,12 @@ package retriever
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/services/retriever/internal/engine"
 )
 
 // queueGroup shares requests among replicas.
@@ -21,6 +24,8 @@ type operation struct {
 func (s *Service) operations() []operation {
 	return []operation{
 		{name: messages.OpRetrieve, priority: true, handle: s.retrieve},
+		{name: messages.OpBatch, priority: true, handle: s.batch},
+		{name: messages.OpSearch, priority: true, handle: s.search},
 		{name: messages.OpKBGet, handle: s.getKB},
 		{name: messages.OpKBList, tenant: true, handle: s.listKBs},
 		{name: messages.OpDocGet, handle: s.getDocument},
@@ -47,19 +52,87 @@ func (s *Service) endpoints() []bus.Endpoint {
 
 // retrieve serves a knowledge base's subject, and the tenant's, where the body names the base.
 func (s *Service) retrieve(ctx context.Context, r bus.Request) (any, error) {
-	if r.Scope == messages.AllScope {
-		return nil, messages.Errorf(messages.CodeNotSupported, "retrieval over several knowledge bases is not available in this version")
+	answer, err := s.answer(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Reply, fit(answer, s.replyBytes())
+}
+
+func (s *Service) answer(ctx context.Context, r bus.Request) (*engine.Answer, error) {
+	if err := single(r); err != nil {
+		return nil, err
 	}
 	req := new(messages.RetrieveRequest)
 	kb, err := read(r, req, &req.KnowledgeBaseName)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := s.engine.Retrieve(ctx, r.Tenant, kb, req)
+	return s.engine.Retrieve(ctx, r.Tenant, kb, req)
+}
+
+// single refuses the subject of all knowledge bases.
+func single(r bus.Request) error {
+	if r.Scope == messages.AllScope {
+		return messages.Errorf(messages.CodeNotSupported, "retrieval over several knowledge bases is not available in this version")
+	}
+	return nil
+}
+
+// search is retrieve in the form of a store's results.
+func (s *Service) search(ctx context.Context, r bus.Request) (any, error) {
+	answer, err := s.answer(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return reply, fit(reply, s.replyBytes())
+	if err := fit(answer, s.replyBytes()); err != nil {
+		return nil, err
+	}
+	return searchReply(answer.Reply), nil
+}
+
+func searchReply(r *messages.RetrieveReply) *messages.SearchReply {
+	out := &messages.SearchReply{
+		Results: make([]messages.SearchResult, len(r.Results)), NextCursor: r.NextCursor, Truncated: r.Truncated, Diagnostics: r.Diagnostics,
+	}
+	for i, c := range r.Results {
+		out.Results[i] = messages.SearchResult{
+			ID: c.DocID + "#" + strconv.Itoa(c.ChunkID), Text: c.Content, Score: c.Score, Metadata: c.Metadata, Subspace: c.Subspace,
+			DocID: c.DocID, ChunkID: c.ChunkID, RawScore: c.RawScore, RawScoreScaled: c.RawScoreScaled,
+			RetrievalPath: c.RetrievalPath, Vector: c.Vector,
+		}
+	}
+	return out
+}
+
+// batch serves the same subjects as retrieve; on the tenant's every query names its knowledge base.
+func (s *Service) batch(ctx context.Context, r bus.Request) (any, error) {
+	if err := single(r); err != nil {
+		return nil, err
+	}
+	var in messages.BatchRetrieve
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	if in.Queries == nil {
+		return nil, messages.Invalid("queries", "is missing")
+	}
+	if n := len(in.Queries); n > messages.MaxBatchQueries {
+		return nil, messages.Invalid("queries", fmt.Sprintf("has %d queries, at most %d are allowed", n, messages.MaxBatchQueries))
+	}
+	items := make([]engine.BatchItem, len(in.Queries))
+	for i := range in.Queries {
+		kb, err := scope(r, in.Queries[i].KnowledgeBaseName)
+		if err != nil {
+			return nil, engine.InBatch(i, err)
+		}
+		items[i] = engine.BatchItem{KB: kb, Req: &in.Queries[i]}
+	}
+	answers, err := s.engine.Batch(ctx, r.Tenant, items)
+	if err != nil {
+		return nil, err
+	}
+	return fitBatch(answers, s.replyBytes())
 }
 
 func (s *Service) getKB(ctx context.Context, r bus.Request) (any, error) {
@@ -112,16 +185,21 @@ func read(r bus.Request, into any, named *string) (string, error) {
 	if err := decode(r, into); err != nil {
 		return "", err
 	}
+	return scope(r, *named)
+}
+
+// scope is the knowledge base of a request that may name one.
+func scope(r bus.Request, named string) (string, error) {
 	if r.Scope == messages.TenantScope {
-		if *named == "" {
+		if named == "" {
 			return "", messages.Invalid("knowledgeBaseName", "is missing")
 		}
-		return *named, messages.ValidateName("knowledgeBaseName", *named)
+		return named, messages.ValidateName("knowledgeBaseName", named)
 	}
 	if err := messages.ValidateName("subject", r.Scope); err != nil {
 		return "", err
 	}
-	if *named != "" && *named != r.Scope {
+	if named != "" && named != r.Scope {
 		return "", messages.Invalid("knowledgeBaseName", "differs from the subject's")
 	}
 	return r.Scope, nil

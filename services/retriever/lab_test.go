@@ -128,11 +128,15 @@ func (l *lab) serveVectors(nc *nats.Conn) {
 		}
 		l.embeds.Add(1)
 		embed, _ := l.embed.Load().(func(string) ([]float32, error))
-		v, err := embed(in.Texts[0])
-		if err != nil {
-			return nil, err
+		var out messages.EmbedReply
+		for _, text := range in.Texts {
+			v, err := embed(text)
+			if err != nil {
+				return nil, err
+			}
+			out.Vectors = append(out.Vectors, encode(v))
 		}
-		return messages.EmbedReply{Vectors: [][]byte{encode(v)}}, nil
+		return out, nil
 	}})
 	if err != nil {
 		l.tb.Fatal(err)

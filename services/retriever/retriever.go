@@ -15,8 +15,9 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/retriever/internal/browse"
-	"github.com/weir-project/weir/services/retriever/internal/config"
+	"github.com/weir-project/weir/services/retriever/internal/cursor"
 	"github.com/weir-project/weir/services/retriever/internal/engine"
 	"github.com/weir-project/weir/services/retriever/internal/query"
 )
@@ -57,11 +58,23 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	cfg = cfg.withDefaults()
 	s := &Service{cfg: cfg, deps: deps}
-	s.limits, _ = config.Limits(cfg.Limits) // Validate has found it
-	s.engine = engine.New(s.limits, deps.Store, pgstore.NewSearcher(deps.Store, cfg.CacheBytes),
-		query.New(s.embed(), cfg.VectorEntries), deps.Tracer.Tracer("github.com/weir-project/weir/services/retriever"))
+	s.limits = cfg.limits()
+	s.engine = engine.New(engine.Config{
+		Limits: s.limits, Loader: deps.Store, Searcher: pgstore.NewSearcher(deps.Store, cfg.CacheBytes),
+		Embedder: query.New(s.embed(), cfg.VectorEntries), Cursors: cursor.NewSigner(s.cursorKey(), time.Now),
+		Tracer: deps.Tracer.Tracer("github.com/weir-project/weir/services/retriever"), Log: deps.Logger,
+	})
 	s.browse = &browse.Browser{Store: deps.Store, ReplyBytes: s.replyBytes(), MaxSubspaces: s.limits.Subspaces}
 	return s, nil
+}
+
+// cursorKey is the key of the configuration, or one of this process.
+func (s *Service) cursorKey() []byte {
+	if s.cfg.CursorKey != "" {
+		return []byte(s.cfg.CursorKey.Reveal())
+	}
+	s.deps.Logger.Info("no retriever-cursor-key: cursors are good for this process alone and end with it")
+	return cursor.RandomKey()
 }
 
 // embed calls the embedder service.
@@ -90,11 +103,11 @@ const flushTimeout = 10 * time.Second
 // Run checks the schema, serves until ctx is done and waits for the requests in hand. It returns nil
 // on a clean stop, and an error when the database was not migrated or the endpoints cannot be served.
 func (s *Service) Run(ctx context.Context) error {
-	if err := s.deps.Store.CheckSchema(ctx); err != nil {
+	if err := service.Await(ctx, s.deps.Logger, pgstore.Retryable, s.deps.Store.CheckSchema); err != nil {
 		return fmt.Errorf("retriever: %w", err)
 	}
 	rpc, err := bus.NewService(s.deps.NC, bus.ServiceInfo{
-		Name: "weir-retriever", Version: "1.0.0", Description: "hybrid retrieval, and reading knowledge bases and documents",
+		Name: "weir-retriever", Version: messages.Version, Description: "hybrid retrieval, and reading knowledge bases and documents",
 	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Concurrency, DefaultDeadline: s.cfg.DefaultDeadline, Telemetry: s.telemetry()})
 	if err != nil {
 		return fmt.Errorf("retriever: %w", err)

@@ -1,6 +1,10 @@
 package config
 
-import "github.com/weir-project/weir/pkg/messages"
+import (
+	"cmp"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
 
 // overlay merges leaf by leaf, upper over lower. Every object of the result is set and its own.
 func overlay(lower, upper *messages.RetrievalConfiguration) messages.RetrievalConfiguration {
@@ -10,10 +14,22 @@ func overlay(lower, upper *messages.RetrievalConfiguration) messages.RetrievalCo
 		out.SearchType = u.SearchType
 	}
 	ld, ud := deref(l.Dense), deref(u.Dense)
-	out.Dense = &messages.DenseConfig{NumberOfResults: first(ud.NumberOfResults, ld.NumberOfResults)}
+	out.Dense = &messages.DenseConfig{
+		NumberOfResults: first(ud.NumberOfResults, ld.NumberOfResults), FallbackToFullText: first(ud.FallbackToFullText, ld.FallbackToFullText),
+	}
 	lt, ut := deref(l.FullText), deref(u.FullText)
 	out.FullText = &messages.FullTextConfig{
 		NumberOfResults: first(ut.NumberOfResults, lt.NumberOfResults), K1: first(ut.K1, lt.K1), B: first(ut.B, lt.B),
+		Syntax: cmp.Or(ut.Syntax, lt.Syntax),
+	}
+	out.ScoreThreshold = l.ScoreThreshold
+	if u.ScoreThreshold != nil { // null too: it clears
+		out.ScoreThreshold = u.ScoreThreshold
+	}
+	lo, uo := deref(l.Output), deref(u.Output)
+	out.Output = &messages.OutputConfig{Fields: lo.Fields, Vector: first(uo.Vector, lo.Vector), Content: first(uo.Content, lo.Content)}
+	if uo.Fields != nil {
+		out.Output.Fields = uo.Fields
 	}
 	out.Reranking = overlayReranking(deref(l.Reranking), deref(u.Reranking))
 	return out

@@ -12,10 +12,21 @@ import (
 
 // Settings is how a request is run, nothing left open. Fusion.Metric is the caller's to fill in.
 type Settings struct {
-	DenseLimit int // N1
-	TextLimit  int // N2
+	Limits     messages.RetrieveLimits // the server's, as tightened by the knowledge base
+	DenseLimit int                     // N1
+	TextLimit  int                     // N2
 	K1, B      float64
+	Simple     bool          // the query text is of the syntax simple
+	Fallback   bool          // the full-text leg may answer for an empty dense one
+	Threshold  float64       // of the scaled similarity; 0: none
 	Fusion     fusion.Config // with N3 and the legs
+	Output     Output
+}
+
+// Output is what results show.
+type Output struct {
+	Fields          []string // of the metadata; nil: all
+	Vector, Content bool
 }
 
 // Defaults of the system (D-02, TS-05).
@@ -33,13 +44,16 @@ const root = "retrievalConfiguration"
 // Resolve lays the request's configuration over the knowledge base's; either may be nil. Errors are
 // VALIDATION_ERROR naming the field, or RETRIEVER_MODE_INVALID.
 func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, request *messages.RetrievalConfiguration) (Settings, error) {
-	for _, c := range []*messages.RetrievalConfiguration{kb, request} {
-		if err := c.Validate(limits); err != nil {
-			return Settings{}, err
-		}
+	if err := kb.ValidateStored(limits); err != nil {
+		return Settings{}, err
+	}
+	limits = kb.Tightened(limits)
+	if err := request.Validate(limits); err != nil {
+		return Settings{}, err
 	}
 	m := overlay(kb, request)
 	s := Settings{
+		Limits: limits, Simple: m.FullText.Syntax == messages.SyntaxSimple, Output: output(m.Output),
 		DenseLimit: or(m.Dense.NumberOfResults, defaultCandidates), TextLimit: or(m.FullText.NumberOfResults, defaultCandidates),
 		K1: or(m.FullText.K1, postings.DefaultK1), B: or(m.FullText.B, postings.DefaultB),
 	}
@@ -59,7 +73,28 @@ func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, reque
 	if active := s.Fusion.Active(); !active.Dense && !active.Text {
 		return Settings{}, messages.Invalid(root, "leaves no search to run: numberOfResults or weights are 0")
 	}
-	return s, nil
+	return s, s.denseOnly(&m)
+}
+
+// denseOnly sets what exists only where the dense leg alone runs.
+func (s *Settings) denseOnly(m *messages.RetrievalConfiguration) error {
+	threshold, given, err := m.Threshold()
+	if err != nil {
+		return err
+	}
+	if active := s.Fusion.Active(); active.Text {
+		if given {
+			return messages.ThresholdMisplaced()
+		}
+		return nil
+	}
+	s.Threshold = threshold
+	s.Fallback = or(m.Dense.FallbackToFullText, true) && s.TextLimit > 0
+	return nil
+}
+
+func output(o *messages.OutputConfig) Output {
+	return Output{Fields: o.Fields, Vector: or(o.Vector, false), Content: or(o.Content, true)}
 }
 
 // chooseLegs turns the search types into legs that the index has.
@@ -86,17 +121,6 @@ func or[T any](p *T, otherwise T) T {
 		return otherwise
 	}
 	return *p
-}
-
-// Limits returns a preset of limits by name: default or tablestore.
-func Limits(preset string) (messages.RetrieveLimits, bool) {
-	switch preset {
-	case "", "default":
-		return messages.DefaultRetrieveLimits(), true
-	case "tablestore":
-		return messages.TablestoreRetrieveLimits(), true
-	}
-	return messages.RetrieveLimits{}, false
 }
 
 // under completes the field of a VALIDATION_ERROR.

@@ -82,9 +82,6 @@ func resolve(kb pgstore.KB) (*resolved, error) {
 			return nil, fmt.Errorf("read the retrieval configuration of %s: %w", kb.Name, err)
 		}
 	}
-	if kb.IndexType == messages.IndexTypeVector {
-		return r, nil
-	}
 	var err error
 	if r.analyzer, err = lexical.Lookup(kb.Generation.Analyzer); err != nil {
 		return nil, err

@@ -2,84 +2,101 @@ package engine
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
+	"github.com/weir-project/weir/services/retriever/internal/cursor"
+	"github.com/weir-project/weir/services/retriever/internal/highlight"
 )
 
-// reply shapes the results in their order.
-func (r *request) reply(found pgstore.SearchResult) *messages.RetrieveReply {
-	out := &messages.RetrieveReply{Results: make([]messages.RetrievedChunk, len(found.Kept)), Diagnostics: r.diag}
-	d := &out.Diagnostics
-	d.Fusion = r.fusionName()
+// shape makes the answer of the chunks kept; places are those of their entries in the page.
+func (e *Engine) shape(r *request, found pgstore.SearchResult, places []int) *Answer {
+	reply := &messages.RetrieveReply{Results: make([]messages.RetrievedChunk, len(found.Kept)), Diagnostics: r.diag}
+	r.diagnose(&reply.Diagnostics, found)
+	for i := range found.Kept {
+		reply.Results[i] = r.result(&found.Kept[i], &r.page.Entries[places[i]])
+	}
+	a := &Answer{Reply: reply, bound: cursor.Bound(len(r.page.Entries), r.Explain)}
+	a.seal = func(results int) string {
+		rest := r.page
+		rest.Entries = rest.Entries[places[results-1]+1:]
+		return e.Cursors.Seal(r.owner, rest)
+	}
+	if n := len(found.Kept); n > 0 {
+		reply.NextCursor = a.seal(n)
+	}
+	return a
+}
+
+// diagnose tells how the legs went.
+func (r *request) diagnose(d *messages.Diagnostics, found pgstore.SearchResult) {
+	d.Fusion = r.page.Fusion
 	d.Timing.SQLMillis, d.Timing.ScoreMillis = millis(found.SQL), millis(found.Score)
+	if r.Cursor != "" { // no leg was run
+		return
+	}
 	if r.plan.Dense != nil {
 		d.Dense = &messages.LegDiagnostics{Exact: true, Candidates: found.Dense.Candidates, Millis: millis(found.Dense.Took)}
 	}
-	if r.plan.Text != nil {
+	if r.plan.Text != nil || found.FellBack {
 		d.FullText = &messages.LegDiagnostics{
 			Exact: true, Index: "segments", Candidates: found.Text.Candidates, Terms: found.Text.Terms, Millis: millis(found.Text.Took),
 		}
 	}
-	for i := range found.Kept {
-		out.Results[i] = r.result(&found.Kept[i], &r.fused[i])
-	}
-	return out
 }
 
-// fusionName is the method, or the leg that answered alone.
-func (r *request) fusionName() string {
-	switch {
-	case r.plan.Text == nil:
-		return string(messages.DenseVector)
-	case r.plan.Dense == nil:
-		return string(messages.FullText)
-	}
-	return string(r.settings.Fusion.Method)
-}
-
-func (r *request) result(c *pgstore.Content, f *fusion.Result) messages.RetrievedChunk {
+func (r *request) result(c *pgstore.Content, e *cursor.Entry) messages.RetrievedChunk {
 	out := messages.RetrievedChunk{
-		DocID: c.DocID, ChunkID: c.Ordinal, OSSKey: c.OSSKey, Score: f.Score, Content: c.Content, Subspace: c.Subspace,
-		Metadata: Public(r.kb.Schema, c.Metadata), Title: c.Title, HeadingPath: c.HeadingPath, PageFrom: c.PageFrom, PageTo: c.PageTo,
-		RawScore: &f.Raw, RawScoreScaled: &f.Scaled,
+		DocID: c.DocID, ChunkID: c.Ordinal, OSSKey: c.OSSKey, Score: e.Score, Subspace: c.Subspace,
+		Metadata: Project(r.kb.Schema, r.settings.Output.Fields, c.Metadata), Title: c.Title, HeadingPath: c.HeadingPath,
+		PageFrom: c.PageFrom, PageTo: c.PageTo, RawScore: &e.Raw, RawScoreScaled: &e.Scaled, Vector: c.Vector,
+	}
+	if r.settings.Output.Content {
+		out.Content = c.Content
+	}
+	if r.Highlight && r.marks.Analyzer != nil {
+		out.Highlights = highlight.Find(r.marks, c.Content)
+	}
+	if r.page.Fallback {
+		out.RetrievalPath = messages.PathFallback
 	}
 	if r.Explain {
-		out.Explain = &messages.Explain{Fusion: r.fusionName()}
-		if r.plan.Dense != nil {
-			out.Explain.Dense = detail(f.Dense)
-		}
-		if r.plan.Text != nil {
-			out.Explain.FullText = detail(f.Text)
+		out.Explain = &messages.Explain{
+			Fusion: r.page.Fusion, Dense: detail(e.Dense, r.page.DenseWeight), FullText: detail(e.Text, r.page.TextWeight),
 		}
 	}
 	return out
 }
 
-func detail(s fusion.Share) *messages.LegDetail {
-	return &messages.LegDetail{Rank: s.Rank, Raw: s.Raw, Scaled: s.Part, Weight: s.Weight}
+func detail(s *cursor.Share, weight float64) *messages.LegDetail {
+	if s == nil {
+		return nil
+	}
+	return &messages.LegDetail{Rank: s.Rank, Raw: s.Raw, Scaled: s.Part, Weight: weight}
 }
 
 // Public is a document's metadata without the internal fields of its knowledge base.
 func Public(schema messages.MetadataSchema, metadata []byte) json.RawMessage {
+	return Project(schema, nil, metadata)
+}
+
+// Project is Public with only the fields named; nil names all.
+func Project(schema messages.MetadataSchema, names []string, metadata []byte) json.RawMessage {
 	if len(metadata) == 0 {
 		return json.RawMessage("{}")
 	}
-	internal := false
-	for _, f := range schema {
-		internal = internal || f.Internal
-	}
-	if !internal {
+	if names == nil && !slices.ContainsFunc(schema, func(f messages.MetadataField) bool { return f.Internal }) {
 		return metadata
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(metadata, &fields) != nil {
 		return json.RawMessage("{}") // never show what cannot be looked through
 	}
-	for _, f := range schema {
-		if f.Internal {
-			delete(fields, f.Name)
+	for name := range fields {
+		f, declared := schema.Field(name)
+		if declared && f.Internal || names != nil && !slices.Contains(names, name) {
+			delete(fields, name)
 		}
 	}
 	out, err := json.Marshal(fields)

@@ -19,13 +19,46 @@ func CheckQuery(limits messages.RetrieveLimits, req *messages.RetrieveRequest) e
 		return messages.Invalid("retrievalQuery.type", "is missing")
 	case q.Type != messages.QueryText:
 		return messages.Invalid("retrievalQuery.type", "must be TEXT")
-	case strings.TrimSpace(q.Text) == "":
+	case strings.TrimSpace(q.Text) == "" && q.Vector == nil:
 		return messages.Invalid("retrievalQuery.text", "is empty")
+	}
+	if err := checkGroup(req.GroupBy); err != nil {
+		return err
 	}
 	if n := utf8.RuneCountInString(q.Text); n > limits.QueryRunes {
 		return messages.Invalid("retrievalQuery.text", fmt.Sprintf("has %d characters, at most %d are allowed", n, limits.QueryRunes))
 	}
 	return messages.ValidText("retrievalQuery.text", q.Text)
+}
+
+// maxGroup is how many chunks of a document a group may hold.
+const maxGroup = 100
+
+func checkGroup(g *messages.GroupBy) error {
+	switch {
+	case g == nil:
+		return nil
+	case g.Type != messages.GroupByDocument:
+		return messages.Invalid("groupBy.type", "must be document")
+	case g.ChunksPerGroup < 0 || g.ChunksPerGroup > maxGroup:
+		return messages.Invalid("groupBy.chunksPerGroup", fmt.Sprintf("must be 1 to %d", maxGroup))
+	}
+	return nil
+}
+
+// alwaysThere are names that a projection may give although they are no metadata.
+var alwaysThere = [...]string{"id", "docId", "chunkId", "content", "title"}
+
+// CheckFields checks the fields of a projection. Internal ones do not exist for callers.
+func CheckFields(schema messages.MetadataSchema, names []string) error {
+	for i, name := range names {
+		f, declared := schema.Field(name)
+		if declared && !f.Internal || !declared && slices.Contains(alwaysThere[:], name) {
+			continue
+		}
+		return messages.Invalid(fmt.Sprintf("retrievalConfiguration.outputConfiguration.fields[%d]", i), fmt.Sprintf("%q is not a declared field", name))
+	}
+	return nil
 }
 
 // Subspaces returns the subspaces to search, nil for all: those of a knowledge base without subspaces.

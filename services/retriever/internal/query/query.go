@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -42,27 +43,57 @@ func New(call Caller, entries int) *Vectors {
 	return &Vectors{call: call, max: entries, order: list.New(), known: map[key]*list.Element{}}
 }
 
-// Embed returns the vector of a text in a space; the caller must not change it. Errors are
-// EMBEDDING_UNAVAILABLE for anything that may pass, EMBED_MODEL_NOT_FOUND, EMBEDDING_REJECTED,
-// DIMENSION_MISMATCH and DEADLINE_EXCEEDED when ctx has ended.
-func (v *Vectors) Embed(ctx context.Context, space messages.Space, text string) ([]float32, error) {
-	k := key{space: space, text: sha256.Sum256([]byte(text))}
-	if vector := v.get(k); vector != nil {
-		return vector, nil
+// maxTexts is how many texts a call of the embedder may carry.
+const maxTexts = 64
+
+// Embed returns the vectors of texts in a space, in their order; the caller must not change them. A text
+// given twice is asked for once. Errors are EMBEDDING_UNAVAILABLE for anything that may pass,
+// EMBED_MODEL_NOT_FOUND, EMBEDDING_REJECTED, DIMENSION_MISMATCH and DEADLINE_EXCEEDED when ctx has ended.
+func (v *Vectors) Embed(ctx context.Context, space messages.Space, texts []string) ([][]float32, error) {
+	known := make(map[string][]float32, len(texts))
+	var missing []string
+	for _, text := range texts {
+		if _, ok := known[text]; ok {
+			continue
+		}
+		if known[text] = v.get(keyOf(space, text)); known[text] == nil {
+			missing = append(missing, text)
+		}
 	}
-	reply, err := v.call(ctx, messages.EmbedRequest{Space: space, Texts: []string{text}})
+	for part := range slices.Chunk(missing, maxTexts) {
+		if err := v.ask(ctx, space, part, known); err != nil {
+			return nil, err
+		}
+	}
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = known[text]
+	}
+	return out, nil
+}
+
+func keyOf(space messages.Space, text string) key {
+	return key{space: space, text: sha256.Sum256([]byte(text))}
+}
+
+// ask makes one call.
+func (v *Vectors) ask(ctx context.Context, space messages.Space, texts []string, into map[string][]float32) error {
+	reply, err := v.call(ctx, messages.EmbedRequest{Space: space, Texts: texts})
 	if err != nil {
-		return nil, onWire(ctx, err)
+		return onWire(ctx, err)
 	}
-	if len(reply.Vectors) != 1 {
-		return nil, messages.Errorf(messages.CodeEmbeddingUnavailable, "the embedder returned %d vectors for one text", len(reply.Vectors))
+	if len(reply.Vectors) != len(texts) {
+		return messages.Errorf(messages.CodeEmbeddingUnavailable, "the embedder returned %d vectors for %d texts", len(reply.Vectors), len(texts))
 	}
-	vector, err := decode(reply.Vectors[0], space.Dims)
-	if err != nil {
-		return nil, err
+	for i, text := range texts {
+		vector, err := decode(reply.Vectors[i], space.Dims)
+		if err != nil {
+			return err
+		}
+		into[text] = vector
+		v.put(keyOf(space, text), vector)
 	}
-	v.put(k, vector)
-	return vector, nil
+	return nil
 }
 
 // onWire sorts the embedder's errors: what concerns the text or the model stays, the rest is an outage.
@@ -79,25 +110,39 @@ func onWire(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", messages.Errorf(messages.CodeEmbeddingUnavailable, "the query could not be embedded"), err)
 }
 
-// maxHalf is the largest number of a stored vector.
-const maxHalf = 65504
-
 func decode(data []byte, dims int) ([]float32, error) {
 	if len(data) != 4*dims {
 		return nil, messages.Errorf(messages.CodeDimensionMismatch, "the query vector has %d bytes, %d dimensions need %d", len(data), dims, 4*dims)
 	}
-	vector, zero := make([]float32, dims), true
+	vector := make([]float32, dims)
 	for i := range vector {
-		x := math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		if !(x >= -maxHalf && x <= maxHalf) {
-			return nil, messages.Errorf(messages.CodeEmbeddingRejected, "the query vector holds a number out of range")
-		}
-		vector[i], zero = x, zero && x == 0
+		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 	}
-	if zero {
-		return nil, messages.Errorf(messages.CodeEmbeddingRejected, "the query vector is zero")
+	if reason := Unusable(vector); reason != "" {
+		return nil, messages.Errorf(messages.CodeEmbeddingRejected, "the query vector %s", reason)
 	}
 	return vector, nil
+}
+
+// Range of the numbers that vectors are stored and compared with, which have half precision.
+const (
+	maxHalf  = 65504
+	leastOne = 1.0 / (1 << 25) // nothing up to it differs from zero
+)
+
+// Unusable tells why nothing can be near a vector, or nothing.
+func Unusable(vector []float32) string {
+	zero := true
+	for _, x := range vector {
+		if !(x >= -maxHalf && x <= maxHalf) {
+			return "holds a number out of range"
+		}
+		zero = zero && x <= leastOne && x >= -leastOne
+	}
+	if zero {
+		return "is zero"
+	}
+	return ""
 }
 
 func (v *Vectors) get(k key) []float32 {
