@@ -153,6 +153,25 @@ func TestFiltersThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestBooleansAndDoublesAreTyped is CT-36 for the types the fixture lacks.
+func TestBooleansAndDoublesAreTyped(t *testing.T) {
+	t.Parallel()
+	schema := messages.MetadataSchema{{Name: "b", Type: messages.TypeBoolean}, {Name: "bs", Type: messages.TypeBooleanList}, {Name: "d", Type: messages.TypeDouble}}
+	for text, holds := range map[string]string{
+		`{"equals":{"key":"b","value":1}}`:             "filter.equals.value: must be of type boolean, got a number",
+		`{"equals":{"key":"b","value":"true"}}`:        "filter.equals.value: must be of type boolean, got a string",
+		`{"listContains":{"key":"bs","value":0}}`:      "filter.listContains.value: must be of type boolean",
+		`{"greaterThan":{"key":"d","value":"1"}}`:      "filter.greaterThan.value: must be of type double, got a string",
+		`{"in":{"key":"d","value":[1,2.5,true]}}`:      "filter.in.value[2]: must be of type double, got a boolean",
+		`{"notIn":{"key":"b","value":[true,"false"]}}`: "filter.notIn.value[1]",
+	} {
+		wantInvalid(t, "CT-36 "+text, fromJSON(text, schema), holds)
+	}
+	if err := fromJSON(`{"andAll":[{"equals":{"key":"b","value":true}},{"equals":{"key":"d","value":3}}]}`, schema); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLimits is CT-44.
 func TestLimits(t *testing.T) {
 	t.Parallel()
