@@ -199,6 +199,10 @@ func provisionCluster(t *testing.T, js jetstream.JetStream, st messages.Stage) {
 		_, err = Provision(ctx, js, streams, []messages.Stage{st}, Settings{Replicas: 3})
 		return err == nil
 	})
+	changes, err := Provision(ctxOf(t), js, streams, []messages.Stage{st}, Settings{})
+	if err != nil || len(changes) != 0 {
+		t.Errorf("provisioned again: got %q, %v, want the replicas kept", changes, err)
+	}
 }
 
 func killLeader(t *testing.T, js jetstream.JetStream, members []*member) {

@@ -12,10 +12,10 @@ import (
 )
 
 // Provision creates or updates streams and the consumers of stages, and returns one line for each
-// change; an empty list means that all was as it should be. One component runs it at start (`weir
-// migrate`, `weir up`), never a subscriber. Running it twice, or at once from two places, is harmless.
+// change; an empty list means that all was as it should be. Sizes, ages, replicas and ack waits that an
+// operator chose stay, unless set names others. One component runs it at start (`weir migrate`, `weir
+// up`), never a subscriber. Running it twice, or at once from two places, is harmless.
 func Provision(ctx context.Context, js jetstream.JetStream, streams []messages.Stream, stages []messages.Stage, set Settings) ([]string, error) {
-	set = set.withDefaults()
 	var changes []string
 	for _, s := range streams {
 		change, err := provisionStream(ctx, js, s, set)
@@ -85,7 +85,7 @@ func provisionConsumer(ctx context.Context, js jetstream.JetStream, st messages.
 func created(what string, err error) ([]string, error) {
 	var api *jetstream.APIError
 	if errors.As(err, &api) && fullStream(api) {
-		return nil, fmt.Errorf("create: the server cannot reserve the stream's size; free disk, raise its JetStream limits or lower MaxBytes: %w", err)
+		return nil, fmt.Errorf("create: the server cannot reserve the stream's size; free disk, raise its JetStream limits or make streams smaller (weir migrate --stream-max-bytes): %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create: %w", err)
@@ -105,7 +105,7 @@ func join(diff []difference) string {
 // and ack waits are the operator's and not compared. The error is an [ErrTopology] that names the
 // first one that is missing or older, and the remedy.
 func Check(ctx context.Context, js jetstream.JetStream, streams []messages.Stream, stages []messages.Stage) error {
-	set := Settings{}.withDefaults()
+	var set Settings
 	for _, s := range streams {
 		stream, err := js.Stream(ctx, s.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {

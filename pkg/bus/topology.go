@@ -10,33 +10,40 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// Settings are the parts of the topology that an operator chooses. The zero value is one replica with
-// the limits of the tables in pkg/messages.
+// Settings are the parts of the topology that an operator chooses. A zero field keeps what a stream or
+// consumer has; a new one gets the default.
 type Settings struct {
 	// Replicas of every stream: 1 (default), 3 or 5. With 1, a power loss can lose the last seconds.
 	Replicas int
-	// AckWait overrides that of every stage, zero keeps it. Above 15 s with several replicas, or an
+	// AckWait of every consumer; by default that of its stage. Above 15 s with several replicas, or an
 	// election makes duplicates.
 	AckWait time.Duration
-	// MaxBytes overrides the size of every work stream, zero keeps it.
+	// MaxBytes is the size of every work stream; by default that of the tables in pkg/messages.
 	MaxBytes int64
-	// MaxAckPending bounds the messages of one lane that wait for an answer, delayed ones included;
-	// zero is 8192. Workers bound the running ones.
+	// MaxAckPending bounds the messages of one lane that wait for an answer, delayed ones included; by
+	// default 8192. Workers bound the running ones.
 	MaxAckPending int
 	// MemoryStorage keeps streams in memory, for tests.
 	MemoryStorage bool
 }
 
-func (s Settings) withDefaults() Settings {
-	s.Replicas = max(s.Replicas, 1)
-	if s.MaxAckPending == 0 {
-		s.MaxAckPending = 8192
+const defaultMaxAckPending = 8192
+
+// choose returns what is asked for, else what is there, else the default.
+func choose[T comparable](asked, there, standard T) T {
+	var zero T
+	if asked != zero {
+		return asked
 	}
-	return s
+	if there != zero {
+		return there
+	}
+	return standard
 }
 
 // streamConfig writes what Weir wants of a stream over base, the present configuration or an empty
-// one, so that what an operator added besides (placement, republish, compression) stays.
+// one, so that what an operator chose (sizes, ages, replicas) or added (placement, republish, compression)
+// stays.
 func streamConfig(base jetstream.StreamConfig, s messages.Stream, set Settings) jetstream.StreamConfig {
 	base.Name, base.Subjects = s.Name, s.Subjects
 	base.Retention = jetstream.LimitsPolicy
@@ -47,9 +54,9 @@ func streamConfig(base jetstream.StreamConfig, s messages.Stream, set Settings) 
 	if s.DropOld {
 		base.Discard = jetstream.DiscardOld
 	}
-	base.MaxAge, base.MaxMsgSize, base.Duplicates = s.MaxAge, sizeLimit(s.MaxMsgSize), s.Duplicates
-	base.MaxBytes = bytesLimit(s, set)
-	base.Replicas = set.Replicas
+	base.MaxAge, base.MaxBytes = ageLimit(base, s), bytesLimit(base, s, set)
+	base.MaxMsgSize, base.Duplicates = sizeLimit(s.MaxMsgSize), s.Duplicates
+	base.Replicas = choose(set.Replicas, base.Replicas, 1)
 	if set.MemoryStorage {
 		base.Storage = jetstream.MemoryStorage
 	}
@@ -74,26 +81,29 @@ func sizeLimit(n int32) int32 {
 	return n
 }
 
-func bytesLimit(s messages.Stream, set Settings) int64 {
-	n := s.MaxBytes
-	if set.MaxBytes > 0 && s.Retention == messages.WorkQueue {
-		n = set.MaxBytes
+// ageLimit keeps an age that was chosen, but not where an age would drop work.
+func ageLimit(base jetstream.StreamConfig, s messages.Stream) time.Duration {
+	if s.MaxAge == 0 {
+		return 0
 	}
-	if n == 0 {
-		return -1
+	return choose(0, base.MaxAge, s.MaxAge)
+}
+
+// bytesLimit: the server shows an unlimited stream as -1.
+func bytesLimit(base jetstream.StreamConfig, s messages.Stream, set Settings) int64 {
+	asked := set.MaxBytes
+	if s.Retention != messages.WorkQueue {
+		asked = 0
 	}
-	return n
+	return choose(asked, base.MaxBytes, choose(s.MaxBytes, 0, -1))
 }
 
 func consumerConfig(base jetstream.ConsumerConfig, st messages.Stage, lane int, set Settings) jetstream.ConsumerConfig {
 	base.Name, base.Durable = st.Durable(lane), st.Durable(lane)
 	base.FilterSubject, base.FilterSubjects = st.FilterSubject(lane), nil
 	base.DeliverPolicy, base.AckPolicy = jetstream.DeliverAllPolicy, jetstream.AckExplicitPolicy
-	base.AckWait = st.AckWait
-	if set.AckWait > 0 {
-		base.AckWait = set.AckWait
-	}
-	base.MaxDeliver, base.MaxAckPending = -1, set.MaxAckPending
+	base.AckWait = choose(set.AckWait, base.AckWait, st.AckWait)
+	base.MaxDeliver, base.MaxAckPending = -1, choose(set.MaxAckPending, base.MaxAckPending, defaultMaxAckPending)
 	base.BackOff, base.InactiveThreshold = nil, 0
 	base.MaxWaiting = max(base.MaxWaiting, 512)
 	return base

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-project/weir/cmd/weir/internal/eval"
@@ -490,5 +492,44 @@ func checkHelp(t *testing.T, c *cobra.Command, above []string) {
 	}
 	for _, sub := range c.Commands() {
 		checkHelp(t, sub, path)
+	}
+}
+
+func TestMigrateKeepsAndChangesSizesOfStreams(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	size := func() string {
+		t.Helper()
+		nc, err := nats.Connect(d.env["NATS_URL"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sizes []string
+		for _, name := range []string{messages.StreamDocs, messages.StreamIndex} {
+			s, err := js.Stream(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sizes = append(sizes, fmt.Sprint(s.CachedInfo().Config.MaxBytes))
+		}
+		return strings.Join(sizes, " ")
+	}
+	d.ok("migrate", "--skip-database", "--stream-max-bytes", "33554432")
+	if got := size(); got != "33554432 33554432" {
+		t.Errorf("asked for: got %s bytes, want 33554432 each", got)
+	}
+	d.ok("migrate", "--skip-database")
+	if got := size(); got != "33554432 33554432" {
+		t.Errorf("migrated again: got %s bytes, want them kept", got)
+	}
+	for _, args := range [][]string{{"--stream-replicas", "9"}, {"--stream-max-bytes", "5"}} {
+		if code, _, errOut := d.run("", append([]string{"migrate", "--skip-database"}, args...)...); code != ExitUsage || !strings.Contains(errOut, args[0][2:]) {
+			t.Errorf("%v: got %d, %q, want a usage error that names it", args, code, errOut)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ type migrateFlags struct {
 	databaseURL            string
 	check                  bool
 	skipDatabase, skipNATS bool
+	streams                up.StreamOptions
 }
 
 // migrateResult is what `weir migrate --json` prints.
@@ -36,9 +38,13 @@ func migrateCommand(s *Session) *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the database schema and the streams up to date",
 		Long: "Applies the migrations the database lacks and creates or changes streams and consumers.\n" +
+			"Replicas, sizes and ages of streams stay as they are, unless a flag says otherwise.\n" +
 			"With --check it changes nothing, and exits with 1 when something is not up to date.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.streams.Validate(); err != nil {
+				return usageError{err}
+			}
 			result, err := runMigrate(cmd.Context(), s, f)
 			if err != nil {
 				return err
@@ -50,6 +56,9 @@ func migrateCommand(s *Session) *cobra.Command {
 	cmd.Flags().BoolVar(&f.check, "check", false, "only look")
 	cmd.Flags().BoolVar(&f.skipDatabase, "skip-database", false, "leave the database alone")
 	cmd.Flags().BoolVar(&f.skipNATS, "skip-streams", false, "leave the streams alone")
+	fs := flag.NewFlagSet("streams", flag.ContinueOnError)
+	f.streams.Flags(fs)
+	cmd.Flags().AddGoFlagSet(fs)
 	return cmd
 }
 
@@ -62,7 +71,7 @@ func runMigrate(ctx context.Context, s *Session, f *migrateFlags) (migrateResult
 		problems = append(problems, err)
 	}
 	if !f.skipNATS {
-		err := migrateStreams(ctx, s, f.check)
+		err := migrateStreams(ctx, s, f)
 		result.Streams = err == nil
 		problems = append(problems, err)
 	}
@@ -85,8 +94,8 @@ func migrateDatabase(ctx context.Context, s *Session, f *migrateFlags) (migrate.
 	return migrate.Version(ctx, url.Reveal(), migrations.FS())
 }
 
-func migrateStreams(ctx context.Context, s *Session, check bool) error {
-	if check {
+func migrateStreams(ctx context.Context, s *Session, f *migrateFlags) error {
+	if f.check {
 		nc, err := s.Conn(ctx)
 		if err != nil {
 			return err
@@ -105,7 +114,7 @@ func migrateStreams(ctx context.Context, s *Session, check bool) error {
 	if creds == "" {
 		creds = s.Getenv("WEIR_NATS_CREDS")
 	}
-	return up.Provision(ctx, service.Config{NATSURL: url, NATSCreds: creds}, s.Logger())
+	return up.Provision(ctx, service.Config{NATSURL: url, NATSCreds: creds}, f.streams, s.Logger())
 }
 
 func printMigrated(w io.Writer, r migrateResult) error {

@@ -32,6 +32,8 @@ type Options struct {
 	Getenv       func(string) string
 	// Dir is the state directory.
 	Dir statedir.Dir
+	// Streams are what the streams shall be like.
+	Streams StreamOptions
 	// NoContext leaves the context files of the nats tool alone.
 	NoContext bool
 }
@@ -54,6 +56,7 @@ func (o *Options) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&o.NATSPort, "nats-port", o.NATSPort, "port of the embedded NATS server")
 	fs.IntVar(&o.PostgresPort, "postgres-port", o.PostgresPort, "port of the private Postgres")
 	fs.IntVar(&o.EmbeddingPort, "embedding-port", o.EmbeddingPort, "port of the local embedding server")
+	o.Streams.Flags(fs)
 	fs.BoolVar(&o.NoContext, "no-context", o.NoContext, "do not write a context for the nats tool")
 }
 
@@ -64,7 +67,7 @@ func (o *Options) Validate() error {
 	if process.NATSURL == "" {
 		process.NATSURL = "run here"
 	}
-	problems = append(problems, process.Validate())
+	problems = append(problems, process.Validate(), o.Streams.Validate())
 	for name, port := range map[string]int{"nats-port": o.NATSPort, "postgres-port": o.PostgresPort, "embedding-port": o.EmbeddingPort} {
 		if port < 0 || port > 65535 {
 			problems = append(problems, fmt.Errorf("%s: must be 0 to 65535", name))

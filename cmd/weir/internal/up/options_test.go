@@ -18,6 +18,8 @@ func TestOptionsThatContradictAreNamed(t *testing.T) {
 	}{
 		"unknown part":      {func(o *Options) { o.Only = "nats,nonsense" }, "nonsense"},
 		"part and address":  {func(o *Options) { o.Only, o.Process.NATSURL = "nats", "nats://x" }, "nats is to run here"},
+		"replicas":          {func(o *Options) { o.Streams.Replicas = 6 }, "stream-replicas"},
+		"stream size":       {func(o *Options) { o.Streams.MaxBytes = 1000 }, "stream-max-bytes"},
 		"port out of range": {func(o *Options) { o.PostgresPort = 70000 }, "postgres-port"},
 	} {
 		o := DefaultOptions()

@@ -39,7 +39,7 @@ func (r *runtime) prepare(ctx context.Context) error {
 		if r.opts.runs(partNATS) {
 			opts = append(opts, r.bus.inProcess)
 		}
-		if err := Provision(ctx, r.processConfig(), r.logger, opts...); err != nil {
+		if err := Provision(ctx, r.processConfig(), r.opts.Streams, r.logger, opts...); err != nil {
 			return err
 		}
 		if err := r.writeContext(); err != nil {
@@ -107,9 +107,9 @@ func Migrate(ctx context.Context, url string, logger *slog.Logger) error {
 	return nil
 }
 
-// Provision creates or changes streams and consumers to what this program needs. opts are added to those
-// of the connection.
-func Provision(ctx context.Context, cfg service.Config, logger *slog.Logger, opts ...nats.Option) error {
+// Provision creates or changes streams and consumers to what this program needs and streams asks for. opts
+// are added to those of the connection.
+func Provision(ctx context.Context, cfg service.Config, streams StreamOptions, logger *slog.Logger, opts ...nats.Option) error {
 	nc, err := service.OpenNATS(ctx, service.NATSConfig{
 		URL: cfg.NATSURL, Creds: cfg.NATSCreds, Name: "weir-provision", Wait: cfg.ConnectWait, Options: opts,
 	}, logger)
@@ -123,7 +123,7 @@ func Provision(ctx context.Context, cfg service.Config, logger *slog.Logger, opt
 	}
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	changes, err := bus.Provision(ctx, js, messages.Streams(), messages.Stages(), bus.Settings{})
+	changes, err := bus.Provision(ctx, js, messages.Streams(), messages.Stages(), streams.settings())
 	for _, change := range changes {
 		logger.Debug("stream provisioned", "change", change)
 	}
