@@ -392,3 +392,14 @@ func TestBadHeadersBecomeDeadLetters(t *testing.T) {
 		t.Errorf("%d dead letters reached their stage", dead.keys())
 	}
 }
+
+func TestAStageStoppedBeforeItBeganEndsCleanly(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	for range 3 {
+		r := e.run(SubscriberConfig{}, func(context.Context, Delivery) ([]Message, error) { return nil, nil })
+		if err := r.halt(t); err != nil {
+			t.Errorf("got %v, want nil", err)
+		}
+	}
+}

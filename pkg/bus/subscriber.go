@@ -127,6 +127,12 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 		return nil, fmt.Errorf("subscribe to %q: subscribed already", topic)
 	}
 	d, err := newDispatcher(ctx, s)
+	if err != nil && ctx.Err() != nil { // stopped before it began
+		s.started = true
+		close(s.done)
+		close(s.out)
+		return s.out, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %q: %w", topic, err)
 	}

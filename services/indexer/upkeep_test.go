@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,7 @@ func TestTouchedGenerationsAreMergedSoon(t *testing.T) {
 
 // ticks is an upkeep store that only counts, for what depends on time alone.
 type ticks struct {
+	mu      sync.Mutex
 	merges  map[int64]int
 	lists   int
 	purges  int
@@ -93,21 +95,29 @@ type ticks struct {
 var _ upkeep.Store = (*ticks)(nil)
 
 func (s *ticks) GenerationsToMerge(context.Context) ([]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.lists++
 	return []int64{1}, s.failing
 }
 
 func (s *ticks) MergeSegments(_ context.Context, g int64) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.merges[g]++
 	return s.merges[g]%3 == 1, s.failing // one more round after each that changed something
 }
 
 func (s *ticks) PurgeDeleted(context.Context, time.Duration) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.purges++
 	return nil, s.failing
 }
 
 func (s *ticks) Sweep(context.Context, pgstore.SweepAges) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sweeps++
 	return 0, s.failing
 }
@@ -119,19 +129,25 @@ func TestABurstOfTouchesIsOneMerge(t *testing.T) {
 		m := upkeep.NewMerger(s, testkit.Logger(t))
 		background(t, func(ctx context.Context) error { return m.Run(ctx, time.Hour) })
 		synctest.Wait()
+		s.mu.Lock()
 		if s.lists != 1 || s.merges[1] != 2 {
 			t.Errorf("at the start: %d lists and %v merges, want one list and merging until nothing is left", s.lists, s.merges)
 		}
+		s.mu.Unlock()
 		for range 200 { // more than may wait
 			m.Touch(7)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
+		s.mu.Lock()
 		if s.merges[7] != 2 {
 			t.Errorf("got %v, want generation 7 merged until nothing is left, once", s.merges)
 		}
+		s.mu.Unlock()
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if s.lists != 3 {
 			t.Errorf("got %d full rounds after two hours, want one at the start and one an hour", s.lists)
 		}
@@ -148,6 +164,8 @@ func TestUpkeepGoesOnAfterErrors(t *testing.T) {
 		background(t, func(ctx context.Context) error { return h.Run(ctx, time.Minute) })
 		time.Sleep(150 * time.Second)
 		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if s.lists != 3 || s.purges != 3 || s.sweeps != 3 {
 			t.Errorf("got %d, %d and %d rounds, want three each", s.lists, s.purges, s.sweeps)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -188,9 +189,14 @@ func wantError(t *testing.T, what string, err error, code messages.Code, field s
 }
 
 // publisher remembers what it was given.
-type publisher struct{ sent []bus.Message }
+type publisher struct {
+	mu   sync.Mutex
+	sent []bus.Message // read it when nobody publishes any more
+}
 
 func (p *publisher) PublishAck(_ context.Context, msgs ...bus.Message) ([]bus.Ack, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.sent = append(p.sent, msgs...)
 	return make([]bus.Ack, len(msgs)), nil
 }
