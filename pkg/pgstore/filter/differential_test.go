@@ -14,8 +14,8 @@ import (
 
 // Extent of the differential test: worlds × treesPerWorld filters, each over every document of its world.
 const (
-	worlds        = 60
-	docsPerWorld  = 10
+	worlds        = 56
+	docsPerWorld  = 7
 	treesPerWorld = 180
 	batch         = 60 // filters a statement
 	minUses       = 100
@@ -82,7 +82,7 @@ func fillWorld(t *testing.T, tx pgx.Tx, table string, w *world) {
 func (s *tally) candidate(t *testing.T, w *world) candidate {
 	t.Helper()
 	for {
-		f, uses := w.tree(1 + w.rng.IntN(4))
+		f, uses := w.tree(1 + w.rng.IntN(3))
 		text, err := filter.Canonical(f)
 		if err != nil {
 			t.Fatal(err)
