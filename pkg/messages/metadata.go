@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -100,6 +101,9 @@ func ParseValue(at string, t MetadataType, raw json.RawMessage) (any, error) {
 	if err := dec.Decode(&v); err != nil {
 		return nil, Invalid(at, "is not valid JSON")
 	}
+	if n, ok := v.(json.Number); ok && !storable(n) {
+		return nil, Invalid(at, "has too many digits: "+clipNumber(n))
+	}
 	switch t {
 	case TypeString:
 		if s, ok := v.(string); ok {
@@ -165,6 +169,23 @@ func parseLong(at string, n json.Number) (any, error) {
 		return nil, notLong
 	}
 	return r.Num().Int64(), nil
+}
+
+// Postgres keeps every digit of a number and refuses those with more than some sixteen thousand; no float64
+// needs a tenth of this.
+const (
+	maxStoredDigits   = 400
+	maxStoredExponent = 400
+)
+
+// storable reports whether a number, as it is written, can be kept as it is written.
+func storable(n json.Number) bool {
+	mantissa, exponent, scientific := strings.Cut(strings.ToLower(string(n)), "e")
+	if len(mantissa) > maxStoredDigits || !scientific {
+		return len(mantissa) <= maxStoredDigits
+	}
+	e, err := strconv.Atoi(exponent)
+	return err == nil && -maxStoredExponent <= e && e <= maxStoredExponent
 }
 
 func parseDouble(at string, n json.Number) (any, error) {

@@ -535,3 +535,29 @@ func TestAVersionWhoseStagedChunksAreGoneIsParsedAgain(t *testing.T) {
 		t.Errorf("got %+v (%v), want it unstaged at run 1", v, err)
 	}
 }
+
+// Numbers that pass the check of metadata can be stored: what the database refused would be tried for ever.
+func TestEveryAcceptedNumberCanBeStored(t *testing.T) {
+	e := newEnv(t)
+	schema := messages.MetadataSchema{{Name: "d", Type: messages.TypeDouble}, {Name: "l", Type: messages.TypeLong}}
+	stored, refused := 0, 0
+	for i, n := range []string{
+		"0", "-0", "1e308", "4.9e-324", "1e-400", "1e-401", "1e-999999", "0e-20000", "0e20000", "1e999999", "6e1", "9007199254740993",
+		"0." + strings.Repeat("0", 390) + "1", "0." + strings.Repeat("0", 20_000) + "1", strings.Repeat("1", 300), strings.Repeat("1", 20_000),
+	} {
+		for _, field := range []string{"d", "l"} {
+			raw, err := schema.ValidateMetadata(json.RawMessage(`{"` + field + `": ` + n + `}`))
+			if err != nil {
+				refused++
+				continue
+			}
+			sub := e.submission(fmt.Sprintf("%s%d", field, i), "text")
+			sub.Metadata = raw
+			e.accept(sub, pgstore.Accepted)
+			stored++
+		}
+	}
+	if stored < 8 || refused < 8 {
+		t.Errorf("stored %d and refused %d, want some of both", stored, refused)
+	}
+}
