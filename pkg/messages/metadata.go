@@ -76,17 +76,26 @@ func isNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw),
 func checkValue(at string, t MetadataType, raw json.RawMessage) error {
 	element, list := t.Element()
 	if !list {
-		_, err := ParseValue(at, element, raw)
-		return err
+		return checkScalar(at, element, raw)
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return Invalid(at, fmt.Sprintf("must be a list of type %s", element))
 	}
 	for i, item := range items {
-		if _, err := ParseValue(fmt.Sprintf("%s[%d]", at, i), element, item); err != nil {
+		if err := checkScalar(fmt.Sprintf("%s[%d]", at, i), element, item); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func checkScalar(at string, t MetadataType, raw json.RawMessage) error {
+	if _, err := ParseValue(at, t, raw); err != nil {
+		return err
+	}
+	if n := json.Number(bytes.TrimSpace(raw)); (t == TypeLong || t == TypeDouble) && !storable(n) {
+		return Invalid(at, "has too many digits: "+clipNumber(n))
 	}
 	return nil
 }
@@ -100,9 +109,6 @@ func ParseValue(at string, t MetadataType, raw json.RawMessage) (any, error) {
 	var v any
 	if err := dec.Decode(&v); err != nil {
 		return nil, Invalid(at, "is not valid JSON")
-	}
-	if n, ok := v.(json.Number); ok && !storable(n) {
-		return nil, Invalid(at, "has too many digits: "+clipNumber(n))
 	}
 	switch t {
 	case TypeString:
