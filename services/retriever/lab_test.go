@@ -43,6 +43,8 @@ type lab struct {
 	seq    uint64
 	rpc    *bus.Service // the stand-in
 	dims   int
+	// vectors are those of chunks that need certain ones.
+	vectors map[string][]float32
 }
 
 // setup is what a test wants different.
@@ -171,6 +173,13 @@ func vectorOf(text string, dims int) []float32 {
 	return v
 }
 
+func (l *lab) vectorOf(chunk string, dims int) []float32 {
+	if v, ok := l.vectors[chunk]; ok {
+		return v
+	}
+	return vectorOf(chunk, dims)
+}
+
 // kb creates a knowledge base; change may alter it.
 func (l *lab) kb(name string, change func(*pgstore.NewKB)) pgstore.KB {
 	l.tb.Helper()
@@ -200,7 +209,7 @@ func (l *lab) put(kb pgstore.KB, subspace, doc string, chunks ...string) {
 	text := strings.Join(chunks, "\n")
 	sub := pgstore.Submission{
 		KB: kb, Subspace: subspace, DocID: doc, Source: fmt.Sprintf("s%d", l.seq), SubmitID: fmt.Sprintf("m%d", l.seq),
-		Order: pgstore.Order{At: time.Unix(1_700_000_000, int64(l.seq)), Seq: l.seq}, //nolint:gosec // small
+		Order: l.order(),
 		Title: "Title of " + doc, OSSKey: "oss/" + doc, ContentType: "text/plain",
 		Metadata: json.RawMessage(`{"of":"` + doc + `","owner":"secret"}`),
 		Blob:     pgstore.Blob{SHA256: sha256.Sum256([]byte(text)), SizeBytes: int64(len(text))}, Content: []byte(text),
@@ -228,6 +237,17 @@ func (l *lab) put(kb pgstore.KB, subspace, doc string, chunks ...string) {
 	}
 }
 
+func (l *lab) order() pgstore.Order {
+	return pgstore.Order{At: time.Unix(1_700_000_000, int64(l.seq)), Seq: l.seq} //nolint:gosec // small
+}
+
+func (l *lab) setActive(kb pgstore.KB, doc string, chunk int, status messages.ChunkStatus) {
+	l.tb.Helper()
+	if err := l.store.SetChunkStatus(l.tb.Context(), kb.ID, messages.DefaultSubspace, doc, chunk, status); err != nil {
+		l.tb.Fatal(err)
+	}
+}
+
 func (l *lab) staging(kb pgstore.KB, ref messages.Ref, chunks []string) (pgstore.Staging, []pgstore.Vector) {
 	l.tb.Helper()
 	an, err := lexical.Lookup(lexical.Default)
@@ -243,7 +263,7 @@ func (l *lab) staging(kb pgstore.KB, ref messages.Ref, chunks []string) (pgstore
 			Hash: sha256.Sum256([]byte(c)), Lex: pgstore.TSVector(d), LexLen: d.Length,
 		})
 		if kb.Generation.Space != nil {
-			vectors = append(vectors, pgstore.Vector{Ordinal: i, Values: vectorOf(c, kb.Generation.Space.Dims)})
+			vectors = append(vectors, pgstore.Vector{Ordinal: i, Values: l.vectorOf(c, kb.Generation.Space.Dims)})
 		}
 	}
 	return st, vectors

@@ -1,6 +1,7 @@
 package retriever_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -20,10 +21,11 @@ import (
 type wire struct {
 	l      *lab
 	header bus.Header
+	op     string // default retrieve
 }
 
 func (w *wire) call(_ context.Context, kb, body string, out any) error {
-	m := nats.NewMsg(messages.RPCSubject("acme", kb, messages.OpRetrieve))
+	m := nats.NewMsg(messages.RPCSubject("acme", kb, cmp.Or(w.op, messages.OpRetrieve)))
 	m.Data = []byte(body)
 	for k, v := range w.header {
 		m.Header[k] = []string{v}
