@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-project/weir/cmd/weir/internal/publish"
@@ -75,11 +74,7 @@ func watchTerminal(ctx context.Context, s *Session, kb string, ended chan<- mess
 	if err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, fmt.Errorf("open jetstream: %w", err)
-	}
-	return publish.Watch(ctx, js, s.Tenant, kb, func(e messages.Event) {
+	return publish.Watch(nc, s.Tenant, kb, func(e messages.Event) {
 		if !e.Status.Terminal() {
 			return
 		}
@@ -138,12 +133,8 @@ func watchDocuments(ctx context.Context, s *Session, kb string, terminal bool) e
 	if err != nil {
 		return err
 	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("open jetstream: %w", err)
-	}
 	failed := make(chan error, 1)
-	stop, err := publish.Watch(ctx, js, s.Tenant, kb, func(e messages.Event) {
+	stop, err := publish.Watch(nc, s.Tenant, kb, func(e messages.Event) {
 		if terminal && !e.Status.Terminal() {
 			return
 		}

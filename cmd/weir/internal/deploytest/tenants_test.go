@@ -3,6 +3,8 @@ package deploytest_test
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +38,7 @@ func TestSampleOfUsersAndRoles(t *testing.T) {
 	t.Run("documents of each tenant become retrievable for it", func(t *testing.T) { s.documents(t, publisher, client, globex) })
 	t.Run("an upload is taken up and removed", func(t *testing.T) { s.upload(t, operator, publisher) })
 	t.Run("a refused submit is recorded and can be replayed", func(t *testing.T) { s.deadLetter(t, globex) })
-	t.Run("the weir tool works with a tenant's inbox prefix", func(t *testing.T) { s.tool(t) })
+	t.Run("the weir tool works for a tenant", func(t *testing.T) { s.tool(t) })
 	t.Run("a tenant cannot reach another's", func(t *testing.T) { s.borders(t) })
 	t.Run("roles of Postgres are bounds", func(t *testing.T) { s.roleBounds(t) })
 
@@ -143,23 +145,52 @@ func (l *locked) String() string {
 	return l.buf.String()
 }
 
-// tool asks as a tenant's client, with and without the prefix its permissions name.
-func (s *site) tool(t *testing.T) {
-	for _, c := range []struct {
-		prefix, timeout string
-		want            int
-	}{{"_INBOX_acme", "20s", cli.ExitOK}, {"", "1s", cli.ExitTimeout}} {
-		var out, errs locked
-		address := strings.Replace(s.url, "://", "://acme-client:"+password("acme-client")+"@", 1)
-		args := []string{"query", "--nats-url", address, "--tenant", "acme", "--kb", "docs", "--timeout", c.timeout, "janitor"}
-		got := cli.Main(cli.IO{Args: args, In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(name string) string {
+// weir runs a command line as a user of the sample, whose inbox prefix is given.
+func (s *site) weir(user, tenant, prefix string, args ...string) (code int, out, errs string) {
+	var stdout, stderr locked
+	address := strings.Replace(s.url, "://", "://"+user+":"+password(user)+"@", 1)
+	code = cli.Main(cli.IO{
+		Args: append(args, "--nats-url", address, "--tenant", tenant, "--kb", "docs"), In: strings.NewReader(""), Out: &stdout, Err: &stderr,
+		Getenv: func(name string) string {
 			if name == "WEIR_NATS_INBOX_PREFIX" {
-				return c.prefix
+				return prefix
 			}
 			return ""
-		}})
-		if got != c.want || c.want == cli.ExitOK && !strings.Contains(out.String(), "a1") {
-			t.Errorf("with prefix %q: exit code %d, want %d\n%s%s", c.prefix, got, c.want, out.String(), errs.String())
+		},
+	})
+	return code, stdout.String(), stderr.String()
+}
+
+// tool works as a tenant does: it publishes and waits, asks, and deletes. Without the inbox prefix that its
+// permissions name it hears nothing.
+func (s *site) tool(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bicycles.md")
+	if err := os.WriteFile(file, []byte("# Bicycles\n\nThe spanner hangs behind the door.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	publish := []string{"publish", "--wait", "20s", file}
+	query := []string{"query", "--timeout", "20s", "spanner"}
+	for _, c := range []struct {
+		user, prefix string
+		args         []string
+		want         int
+		says         string
+	}{
+		{"acme-publisher", "_INBOX_acme", publish, cli.ExitOK, "1 ready"},
+		{"acme-publisher", "_INBOX_acme", publish, cli.ExitOK, "1 unchanged"},
+		{"acme-client", "_INBOX_acme", query, cli.ExitOK, "bicycles.md"},
+		{"acme-client", "", []string{"query", "--timeout", "1s", "spanner"}, cli.ExitTimeout, ""},
+		{"acme-publisher", "_INBOX_acme", []string{"docs", "delete", "--timeout", "20s", "bicycles.md"}, cli.ExitOK, "Deleted"},
+		{"globex", "_INBOX_globex", publish, cli.ExitOK, "1 ready"},
+		{"globex", "_INBOX_globex", query, cli.ExitOK, "bicycles.md"},
+	} {
+		tenant, _, _ := strings.Cut(c.user, "-")
+		code, out, errs := s.weir(c.user, tenant, c.prefix, c.args...)
+		if code != c.want || !strings.Contains(out, c.says) {
+			t.Errorf("%s: weir %s: exit code %d, want %d and %q\n%s%s", c.user, c.args[0], code, c.want, c.says, out, errs)
+		}
+		if c.want == cli.ExitOK && errs != "" {
+			t.Errorf("%s: weir %s complains: %s", c.user, c.args[0], errs)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 // Package publish sends documents to a knowledge base and waits until each of them is searchable or
-// has failed. It needs nothing of Weir's services but their subjects: documents go to the docs stream, and
-// what becomes of them is read from the event stream.
+// has failed. It needs nothing of Weir's services but their subjects, and no rights to look into streams:
+// documents are published to the docs stream, and a plain subscription hears what becomes of them.
 //
 // Every document gets a message id of its own, by which its events are recognised. When no event comes
-// for a long while (the account may not read them, or the stream forgot them) the state of documents whose
-// submit has left the docs stream is asked for instead.
+// for a long while (the user may not subscribe to them, or the connection was down) the states of documents are
+// asked for instead.
 package publish

@@ -1,43 +1,52 @@
 package publish
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 
+	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// Watch calls handle with the events of a knowledge base that are stored from now on, one at a time and in
-// order, until stop is called; stop waits for the last call. It returns once the place in the stream is
-// fixed: whatever is published afterwards is seen. A kb of "*" means every knowledge base of the tenant.
-func Watch(ctx context.Context, js jetstream.JetStream, tenant, kb string, handle func(messages.Event)) (stop func(), err error) {
-	stream, err := js.Stream(ctx, messages.StreamEvents)
-	if err != nil {
-		return nil, fmt.Errorf("watch events: %w", err)
-	}
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{strings.Join([]string{messages.SubjectEvents, tenant, kb, ">"}, ".")},
-		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:    stream.CachedInfo().State.LastSeq + 1,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch events: %w", err)
-	}
-	consuming, err := consumer.Consume(func(m jetstream.Msg) {
+// Watch calls handle with the events of a knowledge base from now on, one at a time and in order, until stop
+// is called; stop waits for the last call. Whatever is published after it returned is seen. A kb of "*"
+// means every knowledge base of the tenant. It is an ordinary subscription, which a tenant may have:
+// events while the connection is down are missed. A user who may not subscribe gets [bus.ErrPermission].
+func Watch(nc *nats.Conn, tenant, kb string, handle func(messages.Event)) (stop func(), err error) {
+	subject := strings.Join([]string{messages.SubjectEvents, tenant, kb, ">"}, ".")
+	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
 		var e messages.Event
-		if json.Unmarshal(m.Data(), &e) == nil { // what is no event ends no submit
+		if json.Unmarshal(m.Data, &e) == nil { // what is no event ends no submit
 			handle(e)
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch events: %w", err)
 	}
-	return func() {
-		consuming.Stop()
-		<-consuming.Closed()
-	}, nil
+	closed := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(closed) })
+	stop = func() {
+		_ = sub.Unsubscribe() // fails when the connection is closed, and the subscription with it
+		<-closed
+	}
+	if err := nc.FlushTimeout(requestTimeout); err != nil {
+		stop()
+		return nil, fmt.Errorf("watch events: %w", err)
+	}
+	if refused(nc, subject) {
+		stop()
+		return nil, fmt.Errorf("watch events: %w: subscribe to %s", bus.ErrPermission, subject)
+	}
+	return stop, nil
+}
+
+// refused reports that the server has refused this connection the subject. It says so before it answers
+// the flush that follows.
+func refused(nc *nats.Conn, subject string) bool {
+	err := nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`)
 }

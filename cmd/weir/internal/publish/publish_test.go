@@ -265,11 +265,13 @@ func TestInterruptedRunReturnsItsCause(t *testing.T) {
 func TestMissingStreamSaysWhatToRun(t *testing.T) {
 	t.Parallel()
 	_, connect := testkit.NATS(t)
-	p, err := publish.New(connect(), publish.Config{Tenant: testweir.Tenant, KB: kb})
+	p, err := publish.New(connect(), publish.Config{Tenant: testweir.Tenant, KB: kb, Retry: 1500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Run(t.Context(), make(chan publish.Item)); err == nil || !strings.Contains(err.Error(), "weir migrate") {
+	in := make(chan publish.Item, 1)
+	in <- text("a", "alpha")
+	if err := p.Run(t.Context(), in); err == nil || !strings.Contains(err.Error(), "weir migrate") {
 		t.Errorf("got %v, want the command that helps", err)
 	}
 }

@@ -30,8 +30,9 @@ type Config struct {
 	// OnNote is told what slows the run down. It may be called from several goroutines.
 	OnNote func(text string)
 	// Silence is how long to wait for an event before states are asked for; zero is 20 s. Full is the
-	// pause when the stream is full; zero is 1 s.
-	Silence, Full time.Duration
+	// pause when the stream is full; zero is 1 s. Retry is how long one document is sent again while nothing
+	// stores it; zero is a minute, which outlives an election.
+	Silence, Full, Retry time.Duration
 }
 
 // Publisher publishes documents. Counts may be called at any time, Run once.
@@ -41,6 +42,7 @@ type Publisher struct {
 	cfg   Config
 	pub   *bus.Publisher
 	rpc   bus.Client
+	blind bool // the docs stream may not be looked at; of the asking goroutine
 	track *tracker
 }
 
@@ -58,7 +60,7 @@ func New(nc *nats.Conn, cfg Config) (*Publisher, error) {
 	if cfg.Full <= 0 {
 		cfg.Full = time.Second
 	}
-	pub, err := bus.NewPublisher(nc, bus.PublisherConfig{MaxInFlight: cfg.InFlight})
+	pub, err := bus.NewPublisher(nc, bus.PublisherConfig{MaxInFlight: cfg.InFlight, RetryFor: cfg.Retry, NoCreated: true})
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +105,9 @@ func (p *Publisher) Run(ctx context.Context, items <-chan Item) error {
 
 // watch follows the events, and asks for states when they stay away.
 func (p *Publisher) watch(ctx context.Context) (stop func(), err error) {
-	unwatch, err := Watch(ctx, p.js, p.cfg.Tenant, p.cfg.KB, p.track.event)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("%w; run `weir migrate`", err)
+	unwatch, err := Watch(p.nc, p.cfg.Tenant, p.cfg.KB, p.track.event)
+	if err != nil && !errors.Is(err, bus.ErrPermission) {
+		return nil, err
 	}
 	if err != nil {
 		p.cfg.OnNote(fmt.Sprintf("events cannot be read, asking for states instead: %v", err))
@@ -159,6 +161,9 @@ func (p *Publisher) send(ctx context.Context, item Item) error {
 	ack, err := p.store(ctx, m)
 	if err != nil {
 		undo()
+		if missing(err) {
+			return fmt.Errorf("%w; is there a docs stream? `weir migrate` makes it", err)
+		}
 		if everyones(ctx, err) {
 			return err
 		}
@@ -172,11 +177,15 @@ func (p *Publisher) send(ctx context.Context, item Item) error {
 	return nil
 }
 
+// missing reports that nothing stores submits.
+func missing(err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
 // everyones tells an error of the bus from one of the message.
 func everyones(ctx context.Context, err error) bool {
 	for _, e := range []error{
-		bus.ErrPermission, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrConnectionClosed,
-		jetstream.ErrStreamNotFound, context.DeadlineExceeded,
+		bus.ErrPermission, nats.ErrConnectionClosed, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, e) {
 			return true

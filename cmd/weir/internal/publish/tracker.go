@@ -28,6 +28,8 @@ type submit struct {
 	began  time.Time
 	status messages.DocumentStatus // "" before the first event
 	seq    uint64                  // in the docs stream, 0 until stored
+	// version that answers it, as an event told; 0: not known.
+	version int64
 }
 
 func newTracker(onResult func(Result)) *tracker {
@@ -69,7 +71,7 @@ func (t *tracker) event(e messages.Event) {
 	t.moved = time.Now()
 	if !e.Status.Terminal() {
 		*t.counts.state(s.status)--
-		s.status = e.Status
+		s.status, s.version = e.Status, max(s.version, e.Version)
 		*t.counts.state(s.status)++
 		return
 	}
