@@ -47,8 +47,9 @@ const (
 const configRoot = "retrievalConfiguration"
 
 // CheckStoredRetrieval checks the default retrieval configuration of a knowledge base as it is set: its
-// form, its ranges, and that its index has the legs. Nothing, or null, is fine. Errors as Validate.
-func CheckStoredRetrieval(raw json.RawMessage, index IndexType) error {
+// form, its ranges, that its index has the legs and its schema the fields. Nothing, or null, is fine. Errors
+// as Validate.
+func CheckStoredRetrieval(raw json.RawMessage, index IndexType, schema MetadataSchema) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
@@ -65,8 +66,26 @@ func CheckStoredRetrieval(raw json.RawMessage, index IndexType) error {
 	if err := index.CheckSearch(c.SearchType); err != nil {
 		return err
 	}
+	if c.Output != nil {
+		if err := schema.CheckProjection(c.Output.Fields); err != nil {
+			return err
+		}
+	}
 	if _, given, _ := c.Threshold(); given && !c.denseAlone(index) {
 		return ThresholdMisplaced()
+	}
+	return nil
+}
+
+// CheckProjection checks the fields of an output configuration. Internal ones do not exist for callers. Names
+// of what results always show are taken as well.
+func (s MetadataSchema) CheckProjection(names []string) error {
+	for i, name := range names {
+		f, declared := s.Field(name)
+		if declared && !f.Internal || !declared && slices.Contains([]string{"id", "docId", "chunkId", "content", "title"}, name) {
+			continue
+		}
+		return Invalid(fmt.Sprintf("%s.outputConfiguration.fields[%d]", configRoot, i), fmt.Sprintf("%q is not a declared field", name))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -106,7 +107,7 @@ func (a *Admin) resolve(tenant string, in messages.CreateKB) (pgstore.NewKB, err
 	if n.IndexType == "" {
 		n.IndexType = messages.IndexTypeHybrid
 	}
-	if err := messages.CheckStoredRetrieval(in.Retrieval, n.IndexType); err != nil {
+	if err := messages.CheckStoredRetrieval(in.Retrieval, n.IndexType, in.Metadata); err != nil {
 		return n, err
 	}
 	if n.Generation.Analyzer == "" {
@@ -184,7 +185,7 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 	if u.Retrieval != nil {
 		now, err := a.store.LoadKB(ctx, r.Tenant, r.Scope)
 		if err == nil {
-			err = messages.CheckStoredRetrieval(u.Retrieval, now.IndexType)
+			err = messages.CheckStoredRetrieval(u.Retrieval, now.IndexType, slices.Concat(now.Schema, in.Metadata))
 		}
 		if err != nil {
 			return nil, err

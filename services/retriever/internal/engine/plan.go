@@ -53,7 +53,7 @@ func (r *request) prepare(limits messages.RetrieveLimits) error {
 	if err := CheckQuery(r.settings.Limits, r.RetrieveRequest); err != nil { // the knowledge base may have tighter limits
 		return err
 	}
-	if err := CheckFields(r.kb.Schema, r.settings.Output.Fields); err != nil {
+	if err := r.kb.Schema.CheckProjection(r.settings.Output.Fields); err != nil {
 		return err
 	}
 	r.owner = cursor.Owner{Tenant: r.kb.Tenant, KB: r.kb.Name}

@@ -46,21 +46,6 @@ func checkGroup(g *messages.GroupBy) error {
 	return nil
 }
 
-// alwaysThere are names that a projection may give although they are no metadata.
-var alwaysThere = [...]string{"id", "docId", "chunkId", "content", "title"}
-
-// CheckFields checks the fields of a projection. Internal ones do not exist for callers.
-func CheckFields(schema messages.MetadataSchema, names []string) error {
-	for i, name := range names {
-		f, declared := schema.Field(name)
-		if declared && !f.Internal || !declared && slices.Contains(alwaysThere[:], name) {
-			continue
-		}
-		return messages.Invalid(fmt.Sprintf("retrievalConfiguration.outputConfiguration.fields[%d]", i), fmt.Sprintf("%q is not a declared field", name))
-	}
-	return nil
-}
-
 // Subspaces returns the subspaces to search, nil for all: those of a knowledge base without subspaces.
 func Subspaces(enabled bool, limits messages.RetrieveLimits, names []string) ([]string, error) {
 	if !enabled {
