@@ -71,7 +71,8 @@ CREATE TABLE documents (
     live_version  bigint,                              -- what readers see; null: nothing
     live_title    text COLLATE "C" NOT NULL DEFAULT '',
     live_oss_key  text COLLATE "C" NOT NULL DEFAULT '',
-    live_metadata jsonb NOT NULL DEFAULT '{}',
+    live_metadata jsonb NOT NULL DEFAULT '{}',         -- as supplied
+    live_typed    jsonb NOT NULL DEFAULT '{}',         -- the same as filters compare it
     updated_at    timestamptz NOT NULL DEFAULT now(),
     UNIQUE (kb_id, subspace, doc_id)
 );
@@ -87,7 +88,8 @@ CREATE TABLE document_versions (
     title        text NOT NULL,
     oss_key      text NOT NULL,
     content_type text NOT NULL,
-    metadata     jsonb NOT NULL,
+    metadata     jsonb NOT NULL,                       -- as supplied
+    typed        jsonb NOT NULL,                       -- the same as filters compare it
     sha256       bytea NOT NULL,                       -- of its blob
     size_bytes   bigint NOT NULL,
     submitted_at timestamptz NOT NULL DEFAULT now(),

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore/filter"
 )
 
 // ErrKBChanged says that the knowledge base was changed or deleted since it was loaded: load it again.
@@ -94,8 +95,12 @@ type current struct {
 // by Source. ErrBlobGone asks for the content to be stored again, ErrKBChanged for the knowledge base to
 // be loaded again.
 func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, error) {
+	typed, err := filter.Typed(sub.KB.Schema, sub.Metadata)
+	if err != nil {
+		return Acceptance{}, err
+	}
 	var a Acceptance
-	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+	err = s.pipelined(ctx, func(conn *pgxpool.Conn) error {
 		cur, again, err := openDocument(ctx, conn, sub.KB, sub.Subspace, sub.DocID, sub.Source)
 		if err != nil {
 			return err
@@ -103,7 +108,7 @@ func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, e
 		b := &pgx.Batch{}
 		if again != nil {
 			a = *again
-		} else if a, err = accept(ctx, conn, b, sub, cur); err != nil {
+		} else if a, err = accept(ctx, conn, b, sub, typed, cur); err != nil {
 			return err
 		}
 		b.Queue("COMMIT")
@@ -116,7 +121,7 @@ func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, e
 }
 
 // accept decides and queues what is to be written.
-func accept(ctx context.Context, q querier, b *pgx.Batch, sub Submission, cur current) (Acceptance, error) {
+func accept(ctx context.Context, q querier, b *pgx.Batch, sub Submission, typed json.RawMessage, cur current) (Acceptance, error) {
 	r := receiptRow{source: sub.Source, kbID: sub.KB.ID, key: cur.key, version: cur.version, order: sub.Order, submitID: sub.SubmitID}
 	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
 	switch {
@@ -126,16 +131,16 @@ func accept(ctx context.Context, q querier, b *pgx.Batch, sub Submission, cur cu
 		a.Outcome = Unchanged
 	case cur.sameContent(sub) && cur.isLive():
 		a.Outcome = MetadataOnly
-		b.Queue(query("intake_metadata"), cur.key, sub.Metadata, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
+		b.Queue(query("intake_metadata"), cur.key, sub.Metadata, typed, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
 	default:
-		return newVersion(ctx, q, b, sub, cur, r)
+		return newVersion(ctx, q, b, sub, typed, cur, r)
 	}
 	r.queue(b, a.Outcome)
 	return a, nil
 }
 
 // newVersion makes the submit the newest version and drops what it overtakes, but for what is live.
-func newVersion(ctx context.Context, q querier, b *pgx.Batch, sub Submission, cur current, r receiptRow) (Acceptance, error) {
+func newVersion(ctx context.Context, q querier, b *pgx.Batch, sub Submission, typed json.RawMessage, cur current, r receiptRow) (Acceptance, error) {
 	r.version = cur.version + 1
 	a := Acceptance{Outcome: Accepted, DocKey: cur.key, Version: r.version, Status: messages.StatusPending}
 	var err error
@@ -145,7 +150,7 @@ func newVersion(ctx context.Context, q querier, b *pgx.Batch, sub Submission, cu
 	holdBlob(b, sub)
 	b.Queue(query("intake_advance"), cur.key, r.version, messages.StatusPending, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
 	b.Queue(query("intake_version"), cur.key, r.version, sub.KB.ID, sub.KB.Generation.ID, sub.Title, sub.OSSKey, sub.ContentType,
-		sub.Metadata, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
+		sub.Metadata, typed, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
 	if cur.version > 0 {
 		b.Queue(query("intake_drop_versions"), cur.key, r.version, cur.live)
 		b.Queue(query("staged_drop_older"), cur.key, r.version)

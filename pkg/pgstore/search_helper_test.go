@@ -39,7 +39,7 @@ func newLab(t *testing.T) *lab {
 func (l *lab) newKB(name, metric string, subspaces bool) {
 	l.t.Helper()
 	kb, err := l.store.CreateKB(l.t.Context(), pgstore.NewKB{
-		Tenant: "acme", Name: name, IndexType: messages.IndexTypeHybrid, Subspaces: subspaces,
+		Tenant: "acme", Name: name, IndexType: messages.IndexTypeHybrid, Subspaces: subspaces, Schema: testSchema(),
 		Generation: pgstore.Generation{
 			Parser: "p1", Chunking: messages.Chunking{Strategy: "tokens", Size: 400}, Analyzer: lexical.Default,
 			Space: &messages.Space{Model: "fake", Dims: dims, Metric: metric},

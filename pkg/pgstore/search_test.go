@@ -315,7 +315,7 @@ func TestTheLargestVectorsFitARow(t *testing.T) {
 	l := newLab(t)
 	for _, n := range []int{3500, 4000} {
 		kb, err := l.store.CreateKB(t.Context(), pgstore.NewKB{
-			Tenant: "acme", Name: fmt.Sprintf("dims%d", n), IndexType: messages.IndexTypeHybrid,
+			Tenant: "acme", Name: fmt.Sprintf("dims%d", n), IndexType: messages.IndexTypeHybrid, Schema: testSchema(),
 			Generation: pgstore.Generation{Parser: "p1", Analyzer: "lex1", Space: &messages.Space{Model: "wide", Dims: n, Metric: "ip"}},
 		})
 		if err != nil {

@@ -47,13 +47,20 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
+// testSchema declares the metadata fields that tests of this package use.
+func testSchema() messages.MetadataSchema {
+	return messages.MetadataSchema{
+		{Name: "year", Type: messages.TypeLong}, {Name: "of", Type: messages.TypeString}, {Name: "d", Type: messages.TypeDouble}, {Name: "l", Type: messages.TypeLong},
+	}
+}
+
 func (e *env) createKB(name string, index messages.IndexType) pgstore.KB {
 	e.t.Helper()
 	g := pgstore.Generation{Parser: "p1", Chunking: messages.Chunking{Strategy: "tokens", Size: 400}, Analyzer: lexical.Default}
 	if index != messages.IndexTypeBM25 {
 		g.Space = &messages.Space{Model: "fake", Dims: dims, Metric: "cosine", Normalized: true}
 	}
-	kb, err := e.store.CreateKB(e.t.Context(), pgstore.NewKB{Tenant: "acme", Name: name, IndexType: index, Generation: g})
+	kb, err := e.store.CreateKB(e.t.Context(), pgstore.NewKB{Tenant: "acme", Name: name, IndexType: index, Generation: g, Schema: testSchema()})
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -539,7 +546,7 @@ func TestAVersionWhoseStagedChunksAreGoneIsParsedAgain(t *testing.T) {
 // Numbers that pass the check of metadata can be stored: what the database refused would be tried for ever.
 func TestEveryAcceptedNumberCanBeStored(t *testing.T) {
 	e := newEnv(t)
-	schema := messages.MetadataSchema{{Name: "d", Type: messages.TypeDouble}, {Name: "l", Type: messages.TypeLong}}
+	schema := testSchema()
 	stored, refused := 0, 0
 	for i, n := range []string{
 		"0", "-0", "1e308", "4.9e-324", "1e-400", "1e-401", "1e-999999", "0e-20000", "0e20000", "1e999999", "6e1", "9007199254740993",

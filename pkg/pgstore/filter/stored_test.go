@@ -141,7 +141,7 @@ func TestTypedForm(t *testing.T) {
 	for in, want := range map[string]string{
 		``: `{}`, `null`: `{}`, `{"string":null,"long_list":null}`: `{}`,
 		`{"long":6e1,"long_list":[9007199254740993,-0,1.0]}`:                           `{"long":60,"long_list":[9007199254740993,0,1]}`,
-		`{"double":1e-399,"double_list":[0.1000000000000000055511151231257827]}`:    `{"double":0,"double_list":[0.1]}`,
+		`{"double":1e-399,"double_list":[0.1000000000000000055511151231257827]}`:       `{"double":0,"double_list":[0.1]}`,
 		`{"date":"2024-05-01","date_list":["1969-12-31T23:59:59.9995Z","0000-01-01"]}`: `{"date":1714521600000,"date_list":[-1,-62167219200000]}`,
 		`{"boolean":true,"boolean_list":[]}`:                                           `{"boolean":true,"boolean_list":[]}`,
 		`{"string":"<年>","string_list":["a"]}`:                                         `{"string":"\u003c年\u003e","string_list":["a"]}`,
