@@ -49,14 +49,22 @@ func TestRequestOverKnowledgeBaseOverSystem(t *testing.T) {
 			`{"rerankingConfiguration":{"type":"WEIGHT"}}`,
 			config.Settings{DenseLimit: 20, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: with(weight, func(f *fusion.Config) { f.DenseWeight = 0.5 })},
 		},
-		"null is absent": {messages.IndexTypeHybrid, "", `{"searchType":null,"rerankingConfiguration":{"numberOfResults":null}}`,
-			config.Settings{DenseLimit: 20, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: weight}},
-		"the index decides": {messages.IndexTypeVector, "", "", config.Settings{DenseLimit: 20, TextLimit: 20, K1: 1.2, B: 0.75,
-			Fusion: with(weight, func(f *fusion.Config) { f.Legs, f.DenseWeight, f.TextWeight = fusion.Legs{Dense: true}, 1, 1 })}},
-		"a leg alone is not weighed": {messages.IndexTypeHybrid, "", `{"searchType":["DENSE_VECTOR"],"rerankingConfiguration":{"weightConfiguration":{"denseVectorSearchWeight":0}}}`,
-			config.Settings{DenseLimit: 20, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: with(weight, func(f *fusion.Config) { f.Legs, f.DenseWeight, f.TextWeight = fusion.Legs{Dense: true}, 1, 1 })}},
-		"a count of 0 switches a leg off": {messages.IndexTypeHybrid, "", `{"denseVectorSearchConfiguration":{"numberOfResults":0}}`,
-			config.Settings{DenseLimit: 0, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: with(weight, func(f *fusion.Config) { f.Legs = fusion.Legs{Text: true} })}},
+		"null is absent": {
+			messages.IndexTypeHybrid, "", `{"searchType":null,"rerankingConfiguration":{"numberOfResults":null}}`,
+			config.Settings{DenseLimit: 20, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: weight},
+		},
+		"the index decides": {messages.IndexTypeVector, "", "", config.Settings{
+			DenseLimit: 20, TextLimit: 20, K1: 1.2, B: 0.75,
+			Fusion: with(weight, func(f *fusion.Config) { f.Legs, f.DenseWeight, f.TextWeight = fusion.Legs{Dense: true}, 1, 1 }),
+		}},
+		"a leg alone is not weighed": {
+			messages.IndexTypeHybrid, "", `{"searchType":["DENSE_VECTOR"],"rerankingConfiguration":{"weightConfiguration":{"denseVectorSearchWeight":0}}}`,
+			config.Settings{DenseLimit: 20, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: with(weight, func(f *fusion.Config) { f.Legs, f.DenseWeight, f.TextWeight = fusion.Legs{Dense: true}, 1, 1 })},
+		},
+		"a count of 0 switches a leg off": {
+			messages.IndexTypeHybrid, "", `{"denseVectorSearchConfiguration":{"numberOfResults":0}}`,
+			config.Settings{DenseLimit: 0, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: with(weight, func(f *fusion.Config) { f.Legs = fusion.Legs{Text: true} })},
+		},
 	} {
 		got, err := config.Resolve(messages.DefaultRetrieveLimits(), c.index, read(t, c.kb), read(t, c.request))
 		c.want.Limits, c.want.Output.Content = messages.DefaultRetrieveLimits(), true

@@ -39,16 +39,22 @@ func TestFuseRRFOfTexts(t *testing.T) { // CT-81
 		"one list":  {[][]*passage{passages("1", "x", "y")}, nil, []string{"x", "y"}, []float64{1.0 / 61, 1.0 / 62}},
 		"empty one": {[][]*passage{nil, passages("2", "x")}, nil, []string{"x"}, []float64{1.0 / 61}},
 		"repeats count once, at their best rank": {
-			[][]*passage{passages("1", "x", "x", "y")}, nil,
-			[]string{"x", "y"}, []float64{1.0 / 61, 1.0 / 63},
+			[][]*passage{passages("1", "x", "x", "y")},
+			nil,
+			[]string{"x", "y"},
+			[]float64{1.0 / 61, 1.0 / 63},
 		},
 		"ties keep the order of first sight": {
-			[][]*passage{passages("1", "b", "a"), passages("2", "a", "b"), passages("3", "d"), passages("4", "c")}, nil,
-			[]string{"b", "a", "d", "c"}, []float64{1.0/61 + 1.0/62, 1.0/61 + 1.0/62, 1.0 / 61, 1.0 / 61},
+			[][]*passage{passages("1", "b", "a"), passages("2", "a", "b"), passages("3", "d"), passages("4", "c")},
+			nil,
+			[]string{"b", "a", "d", "c"},
+			[]float64{1.0/61 + 1.0/62, 1.0/61 + 1.0/62, 1.0 / 61, 1.0 / 61},
 		},
 		"weights": {
-			[][]*passage{passages("1", "x", "y"), passages("2", "y"), passages("3", "z")}, []float64{1, 2, 0},
-			[]string{"y", "x"}, []float64{1.0/62 + 2.0/61, 1.0 / 61},
+			[][]*passage{passages("1", "x", "y"), passages("2", "y"), passages("3", "z")},
+			[]float64{1, 2, 0},
+			[]string{"y", "x"},
+			[]float64{1.0/62 + 2.0/61, 1.0 / 61},
 		},
 	} {
 		got, err := fusion.FuseRRF(tc.lists, tc.weights, fusion.DefaultK, textOf)
