@@ -89,7 +89,7 @@ func (r *searchRun) expand(ctx context.Context, b *pgx.Batch) error {
 
 func expandStatement(generation int64, prefix string) *statement {
 	s := &statement{}
-	s.add("SELECT l.lexeme FROM ", partition(generation), " c CROSS JOIN LATERAL unnest(c.lex) l WHERE c.lex @@ ",
+	s.add("SELECT l.lexeme FROM ", partition(generation), " c CROSS JOIN LATERAL unnest(tsvector_to_array(c.lex)) l(lexeme) WHERE c.lex @@ ",
 		s.arg(quoteLexeme(prefix)+":*"), "::text::tsquery AND starts_with(l.lexeme, ", s.arg(prefix),
 		`) GROUP BY l.lexeme ORDER BY count(*) DESC, l.lexeme COLLATE "C" LIMIT `, s.arg(maxExpansion+1))
 	return s
