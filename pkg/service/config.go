@@ -183,7 +183,7 @@ type Config struct {
 	// DatabaseURL is a Postgres URL or keyword string; several hosts are tried in turn. Empty: the
 	// process has no database.
 	DatabaseURL SecretURL
-	// DatabaseConns bounds the connections to Postgres.
+	// DatabaseConns bounds the connections to Postgres; 0: what the service can use, 10 for most.
 	DatabaseConns int
 	// NATSURL is one or more NATS addresses, separated by commas.
 	NATSURL SecretURL
@@ -202,19 +202,18 @@ type Config struct {
 // DefaultConfig returns the defaults of every process.
 func DefaultConfig() Config {
 	return Config{
-		DatabaseConns: 10,
-		NATSURL:       "nats://127.0.0.1:4222",
-		ConnectWait:   time.Minute,
-		LogFormat:     "text",
-		LogLevel:      "info",
-		Grace:         20 * time.Second,
+		NATSURL:     "nats://127.0.0.1:4222",
+		ConnectWait: time.Minute,
+		LogFormat:   "text",
+		LogLevel:    "info",
+		Grace:       20 * time.Second,
 	}
 }
 
 // Flags binds the fields.
 func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Var(&c.DatabaseURL, "database-url", "Postgres to use (also DATABASE_URL)")
-	fs.IntVar(&c.DatabaseConns, "database-conns", c.DatabaseConns, "most connections to Postgres")
+	fs.IntVar(&c.DatabaseConns, "database-conns", c.DatabaseConns, "most connections to Postgres; 0: what the service can use, 10 for most")
 	fs.Var(&c.NATSURL, "nats-url", "NATS servers, separated by commas (also NATS_URL)")
 	fs.StringVar(&c.NATSCreds, "nats-creds", c.NATSCreds, "NATS credentials file")
 	fs.DurationVar(&c.ConnectWait, "connect-wait", c.ConnectWait, "how long to wait for Postgres and NATS at the start")
@@ -228,8 +227,8 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 func (c *Config) Validate() error {
 	var problems []error
 	bad := func(field, why string) { problems = append(problems, fmt.Errorf("%s: %s", field, why)) }
-	if c.DatabaseConns < 1 {
-		bad("database-conns", "must be at least 1")
+	if c.DatabaseConns < 0 {
+		bad("database-conns", "must not be negative")
 	}
 	if c.NATSURL == "" {
 		bad("nats-url", "must not be empty")

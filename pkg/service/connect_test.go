@@ -30,6 +30,27 @@ func TestOpenPostgresNamesItself(t *testing.T) {
 	}
 }
 
+func TestConnectionsThatASettingLeavesOpenAreTheServices(t *testing.T) {
+	t.Parallel()
+	url := service.SecretURL(testkit.PostgresURL(t))
+	for _, c := range []struct {
+		set, asked int
+		want       int32
+	}{{0, 0, 10}, {0, 34, 34}, {5, 34, 5}} {
+		p := &service.Process{Config: service.Config{DatabaseURL: url, DatabaseConns: c.set}, Logger: testkit.Logger(t), Health: &service.Health{}}
+		pool, err := p.PostgresFor(t.Context(), c.asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pool.Config().MaxConns; got != c.want {
+			t.Errorf("set %d, asked for %d: got %d connections, want %d", c.set, c.asked, got, c.want)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWhatCannotBeReachedIsNamedWithoutItsPassword(t *testing.T) {
 	t.Parallel()
 	discard := slog.New(slog.DiscardHandler)

@@ -42,9 +42,18 @@ type Process struct {
 // Postgres opens a pool, whose reachability becomes a condition of readiness. configure is applied to
 // its settings last.
 func (p *Process) Postgres(ctx context.Context, configure ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
+	return p.PostgresFor(ctx, 0, configure...)
+}
+
+// PostgresFor is Postgres for a service that can use conns connections (0: the usual number) where the
+// settings name no number.
+func (p *Process) PostgresFor(ctx context.Context, conns int, configure ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
+	if p.Config.DatabaseConns > 0 {
+		conns = p.Config.DatabaseConns
+	}
 	pool, err := OpenPostgres(ctx, PostgresConfig{
 		URL: p.Config.DatabaseURL, Name: "weir-" + p.Name,
-		MaxConns: p.Config.DatabaseConns, Wait: p.Config.ConnectWait, Configure: configure,
+		MaxConns: conns, Wait: p.Config.ConnectWait, Configure: configure,
 	}, p.Logger)
 	if err != nil {
 		return nil, err

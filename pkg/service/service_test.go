@@ -119,7 +119,7 @@ func TestTheUsualVariablesYieldToThePrefixedOnes(t *testing.T) {
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
-	args := []string{"--size", "0", "--log-level", "loud", "--database-conns", "0"}
+	args := []string{"--size", "0", "--log-level", "loud", "--database-conns", "-1"}
 	err := Load("x", args, func(string) string { return "" }, io.Discard, &cfg, &sample{})
 	for _, want := range []string{"size", "log-level", "database-conns"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -21,8 +21,9 @@ type Config struct {
 	// CursorKey authenticates cursors, at least 16 bytes. Replicas need the same one; without any the
 	// process makes one, and cursors end with it.
 	CursorKey service.Secret
-	// Concurrency is how many requests are answered at once; 0: 32. More are refused as OVERLOADED. It
-	// should not exceed the connections to the database by much: requests wait for one.
+	// Concurrency is how many requests are answered at once; 0: 32. More are refused as OVERLOADED. Each
+	// uses one connection to the database at a time, a batch a few, and Open asks for as many as requests
+	// where no number is set.
 	Concurrency int
 	// DefaultDeadline is the time of a request that names none; 0: 10 s.
 	DefaultDeadline time.Duration
@@ -55,6 +56,9 @@ func (c Config) withDefaults() Config {
 		DrainTimeout: orDefault(c.DrainTimeout, d.DrainTimeout),
 	}
 }
+
+// conns is how many connections all requests at once and the check of readiness can use.
+func (c Config) conns() int { return c.withDefaults().Concurrency + 2 }
 
 func orDefault[T comparable](v, d T) T {
 	var zero T

@@ -10,7 +10,7 @@ import (
 // Open makes the service of a process: it opens the connections it needs, which the process closes after
 // Run has returned.
 func Open(ctx context.Context, p *service.Process, cfg Config) (*Service, error) {
-	pool, err := p.Postgres(ctx, pgstore.Configure)
+	pool, err := p.PostgresFor(ctx, cfg.conns(), pgstore.Configure)
 	if err != nil {
 		return nil, err
 	}
