@@ -26,7 +26,7 @@ fuzz: ## every fuzz target, FUZZTIME each (default 5s)
 bench: ## benchmarks of the embedding server and of every module (BENCH=pattern BENCHTIME=1s)
 	@scripts/bench
 
-eval: setup build ## quality on every set of the folder EVAL (default ../shared/eval), one table
+eval: setup build ## retrieval quality on every set of a folder, one table (EVAL=DIR, default ../shared/eval)
 	@scripts/eval
 
 tidy: ## go mod tidy in every module
