@@ -178,6 +178,8 @@ type searchRun struct {
 	snap       snapshot
 	text       textLeg
 	res        SearchResult
+	// scanMatching asks every chunk of the dense leg for the plan's condition, not only those that are near.
+	scanMatching bool
 }
 
 func (r *searchRun) all(ctx context.Context) error {
@@ -226,29 +228,33 @@ func (r *searchRun) check(b *pgx.Batch) {
 }
 
 // gather runs the hybrid statement and joins what it finds with the full-text hits. A dense list that
-// ends inside a group of equal distances, or of which too few match, is asked for again, longer.
+// ends inside a group of equal distances is asked for again, longer; one of which too few match, from those
+// alone that do.
 func (r *searchRun) gather(ctx context.Context, b *pgx.Batch, hits []postings.Hit) error {
 	began := time.Now()
 	extra := tieMargin
+	if r.plan.Match != "" && r.plan.Dense != nil {
+		extra = firstLook(r.plan.Dense.Limit)
+	}
 	for {
 		near, listed, err := r.hybrid(ctx, b, hits, extra)
 		if err != nil {
 			return err
 		}
 		slices.SortFunc(near, func(a, b row) int { return orderBy(a.distance, b.distance, &a.Match, &b.Match) })
-		matching := near
-		if r.plan.Match != "" {
-			matching = slices.DeleteFunc(slices.Clone(near), func(c row) bool { return !c.matches })
+		matching := slices.DeleteFunc(slices.Clone(near), func(c row) bool { return !c.matches })
+		if r.plan.Dense == nil || !cutShort(near, matching, r.plan.Dense.Limit, r.plan.Dense.Limit+extra) {
+			if r.plan.Dense != nil {
+				r.res.Dense.Took = time.Since(began)
+			}
+			return r.join(ctx, matching, listed, hits)
 		}
-		if r.plan.Dense != nil && cutShort(near, matching, r.plan.Dense.Limit, r.plan.Dense.Limit+extra) {
-			extra *= 16
-			b = r.snap.batch()
+		b = r.snap.batch()
+		if len(matching) < r.plan.Dense.Limit {
+			r.scanMatching, extra = true, tieMargin
 			continue
 		}
-		if r.plan.Dense != nil {
-			r.res.Dense.Took = time.Since(began)
-		}
-		return r.join(ctx, matching, listed, hits)
+		extra *= 16
 	}
 }
 

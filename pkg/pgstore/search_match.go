@@ -95,55 +95,65 @@ func expandStatement(generation int64, prefix string) *statement {
 	return s
 }
 
-// topMatching is the scorer's Top of the chunks that match. It asks the database about the best first and
-// about more only when too few of them match, so nothing is cut before it was looked at.
+// topMatching is the scorer's Top of the chunks that match. It asks the database about the best first, and
+// only when too few of them match for all that do, so nothing is cut before it was looked at.
 func (r *searchRun) topMatching(ctx context.Context, scorer *postings.Scorer) ([]postings.Hit, error) {
 	limit := r.plan.Text.Limit
-	matches := map[int64]struct{}{}
-	asked := map[int64]struct{}{}
-	for n := max(4*limit, 256); ; n *= 8 {
-		hits, err := scorer.Top(ctx, n, r.allowed())
-		if err != nil {
-			return nil, err
-		}
-		if err := r.askMatching(ctx, hits, asked, matches); err != nil {
-			return nil, err
-		}
-		out := slices.DeleteFunc(slices.Clone(hits), func(h postings.Hit) bool { _, ok := matches[h.ChunkID]; return !ok })
-		if len(out) < limit && len(hits) >= n {
-			continue
-		}
-		if len(out) > limit { // what ties with the last place stays, as in Top
-			last := out[limit-1].Score
-			out = slices.DeleteFunc(out, func(h postings.Hit) bool { return h.Score < last })
-		}
-		return out, nil
+	n := firstLook(limit)
+	hits, err := scorer.Top(ctx, n, r.allowed())
+	if err != nil {
+		return nil, err
 	}
+	ids := make([]int64, len(hits))
+	for i, h := range hits {
+		ids[i] = h.ChunkID
+	}
+	matches, err := r.matching(ctx, matchStatement(r.plan.KB.Generation.ID, ids, r.plan.Match))
+	if err != nil {
+		return nil, err
+	}
+	out := slices.DeleteFunc(hits, func(h postings.Hit) bool { _, ok := matches[h.ChunkID]; return !ok })
+	if len(out) < limit && len(ids) >= n {
+		return r.topOfAll(ctx, scorer)
+	}
+	if len(out) > limit { // what ties with the last place stays, as in Top
+		last := out[limit-1].Score
+		out = slices.DeleteFunc(out, func(h postings.Hit) bool { return h.Score < last })
+	}
+	return out, nil
 }
 
-// askMatching asks about those hits that were not asked about yet.
-func (r *searchRun) askMatching(ctx context.Context, hits []postings.Hit, asked, matches map[int64]struct{}) error {
-	var ids []int64
-	for _, h := range hits {
-		if _, known := asked[h.ChunkID]; !known {
-			asked[h.ChunkID] = struct{}{}
-			ids = append(ids, h.ChunkID)
-		}
+// firstLook is how many chunks are asked for a condition one by one before all are.
+func firstLook(limit int) int { return max(4*limit, 256) }
+
+// topOfAll looks for the chunks that match among all of the generation.
+func (r *searchRun) topOfAll(ctx context.Context, scorer *postings.Scorer) ([]postings.Hit, error) {
+	st := &statement{}
+	st.add("SELECT c.chunk_id FROM ", partition(r.plan.KB.Generation.ID), " c WHERE c.lex @@ ", st.arg(r.plan.Match), "::text::tsquery")
+	matches, err := r.matching(ctx, st)
+	if err != nil {
+		return nil, err
 	}
-	if len(ids) == 0 {
-		return nil
-	}
-	st := matchStatement(r.plan.KB.Generation.ID, ids, r.plan.Match)
+	allowed := r.allowed()
+	return scorer.Top(ctx, r.plan.Text.Limit, func(id int64) bool {
+		_, ok := matches[id]
+		return ok && (allowed == nil || allowed(id))
+	})
+}
+
+// matching is the set of chunk ids that a statement lists.
+func (r *searchRun) matching(ctx context.Context, st *statement) (map[int64]struct{}, error) {
+	out := map[int64]struct{}{}
 	b := r.snap.batch()
 	b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error {
 		var id int64
 		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-			matches[id] = struct{}{}
+			out[id] = struct{}{}
 			return nil
 		})
 		return err
 	})
-	return r.snap.run(ctx, b)
+	return out, r.snap.run(ctx, b)
 }
 
 func matchStatement(generation int64, ids []int64, match string) *statement {

@@ -139,7 +139,11 @@ func (r *searchRun) addDense(s *statement, name, distance, visible string, limit
 		join = joinDocuments
 	}
 	matches := "true"
-	if m := r.plan.Match; m != "" { // asked of the few rows that are near, not of all
+	switch m := r.plan.Match; {
+	case m == "":
+	case r.scanMatching:
+		visible += " AND c.lex @@ " + s.arg(m) + "::text::tsquery"
+	default: // asked of the few rows that are near, not of all
 		matches = "(SELECT x.lex FROM " + name + " x WHERE x.generation = " + s.arg(r.plan.KB.Generation.ID) +
 			" AND x.chunk_id = c.chunk_id) @@ " + s.arg(m) + "::text::tsquery"
 	}
