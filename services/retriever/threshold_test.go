@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/services/retriever"
 )
 
 // axes makes documents d0, d1 … whose cosine with the first axis is as given.
@@ -178,4 +179,25 @@ func TestAKnowledgeBaseTightensTheLimits(t *testing.T) { // design 6: the preset
 	}
 	l.retrieve("tight", ask(strings.Repeat("水", 128), `{"rerankingConfiguration":{"numberOfResults":100}}`))
 	refused(t, "limits in a request", l.call("docs", messages.OpRetrieve, ask("x", `{"limits":"tablestore"}`), nil), messages.CodeValidation, "retrievalConfiguration.limits")
+}
+
+func TestLimitsOfTheServer(t *testing.T) {
+	l := newLab(t, setup{cfg: retriever.Config{MaxQueryRunes: 10, MaxCandidates: 2000, MaxResults: 5}})
+	kb := l.kb("docs", nil)
+	l.kb("tight", func(n *pgstore.NewKB) { n.Retrieval = json.RawMessage(`{"limits":"tablestore"}`) })
+	l.fill(kb, 8)
+	const r = `{"rerankingConfiguration":{"numberOfResults":5},"denseVectorSearchConfiguration":{"numberOfResults":%d}}`
+	l.retrieve("docs", ask("pump", fmt.Sprintf(r, 2000)))
+	refused(t, "N1", l.call("tight", messages.OpRetrieve, ask("pump", fmt.Sprintf(r, 101)), nil), messages.CodeValidation, "retrievalConfiguration.denseVectorSearchConfiguration.numberOfResults")
+	refused(t, "text", l.call("tight", messages.OpRetrieve, ask("eleven long", fmt.Sprintf(r, 1)), nil), messages.CodeValidation, "retrievalQuery.text")
+	refused(t, "N3", l.call("docs", messages.OpRetrieve, ask("pump", `{"rerankingConfiguration":{"numberOfResults":6}}`), nil), messages.CodeValidation, "retrievalConfiguration.rerankingConfiguration.numberOfResults")
+	if got := l.retrieve("docs", ask("pump", "")); len(got.Results) != 5 {
+		t.Errorf("nothing said of N3: got %v, want as many as the limit allows", ids(got))
+	}
+	bad := retriever.Config{CursorKey: "short", MaxResults: 10_001, MaxQueryRunes: -1}
+	for _, flag := range []string{"retriever-cursor-key", "retriever-max-results", "retriever-max-query-runes"} {
+		if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("got %v, want %s named", err, flag)
+		}
+	}
 }

@@ -54,7 +54,8 @@ func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, reque
 	m := overlay(kb, request)
 	s := Settings{
 		Limits: limits, Simple: m.FullText.Syntax == messages.SyntaxSimple, Output: output(m.Output),
-		DenseLimit: or(m.Dense.NumberOfResults, defaultCandidates), TextLimit: or(m.FullText.NumberOfResults, defaultCandidates),
+		DenseLimit: or(m.Dense.NumberOfResults, min(defaultCandidates, limits.Candidates)),
+		TextLimit:  or(m.FullText.NumberOfResults, min(defaultCandidates, limits.Candidates)),
 		K1: or(m.FullText.K1, postings.DefaultK1), B: or(m.FullText.B, postings.DefaultB),
 	}
 	legs, err := chooseLegs(index, m.SearchType)
@@ -62,7 +63,7 @@ func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, reque
 		return Settings{}, err
 	}
 	s.Fusion = fuse(m.Reranking)
-	s.Fusion.Limit = or(m.Reranking.NumberOfResults, defaultResults)
+	s.Fusion.Limit = or(m.Reranking.NumberOfResults, min(defaultResults, limits.Results))
 	if !legs.Dense || !legs.Text { // a leg alone is not weighed
 		s.Fusion.DenseWeight, s.Fusion.TextWeight = 1, 1
 	}
