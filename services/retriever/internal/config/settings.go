@@ -56,7 +56,7 @@ func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, reque
 		Limits: limits, Simple: m.FullText.Syntax == messages.SyntaxSimple, Output: output(m.Output),
 		DenseLimit: or(m.Dense.NumberOfResults, min(defaultCandidates, limits.Candidates)),
 		TextLimit:  or(m.FullText.NumberOfResults, min(defaultCandidates, limits.Candidates)),
-		K1: or(m.FullText.K1, postings.DefaultK1), B: or(m.FullText.B, postings.DefaultB),
+		K1:         or(m.FullText.K1, postings.DefaultK1), B: or(m.FullText.B, postings.DefaultB),
 	}
 	legs, err := chooseLegs(index, m.SearchType)
 	if err != nil {
