@@ -56,6 +56,8 @@ CREATE TABLE blob_parts (
     data   bytea NOT NULL,
     PRIMARY KEY (kb_id, sha256, part)
 );
+-- Most contents are compressed already, and trying costs more than storing.
+ALTER TABLE blob_parts ALTER COLUMN data SET STORAGE EXTERNAL;
 
 -- A document: its identity, the state of its newest accepted version, and what readers see of it. A
 -- deleted one stays as a tombstone (status Deleted, no live version) that fences late work.

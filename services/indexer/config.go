@@ -11,7 +11,7 @@ import (
 
 // Config is what the indexer can be told. The zero value means the defaults.
 type Config struct {
-	// Workers is how many index messages are handled at once; 0: 64. They mostly wait for their group's
+	// Workers is how many index messages are handled at once; 0: 256. They mostly wait for their group's
 	// transaction, so there are more of them than processors.
 	Workers int
 	// Requests is how many requests are answered at once; 0: 16.
@@ -20,6 +20,9 @@ type Config struct {
 	// the first of a group; 0: 256, 2,000 and 20 ms.
 	GroupDocs, GroupChunks int
 	GroupWait              time.Duration
+	// GroupSpacing is the least time between two transactions of a knowledge base under load, unless the
+	// second is full; 0: 250 ms.
+	GroupSpacing time.Duration
 	// ReconcileEvery is the time between looks at open versions; 0: 1 min. Grace is how long a
 	// version must have stood still, with no message left, to be taken for lost; 0: 1 min.
 	ReconcileEvery, Grace time.Duration
@@ -39,7 +42,7 @@ type Config struct {
 func DefaultConfig() Config {
 	space := embedding.DefaultSpace()
 	return Config{
-		Workers: 64, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond,
+		Workers: 256, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond, GroupSpacing: 250 * time.Millisecond,
 		ReconcileEvery: time.Minute, Grace: time.Minute, HousekeepingEvery: 5 * time.Minute, QueryGrace: 2 * time.Minute,
 		Model: space.Model, Dims: space.Dims, DrainTimeout: 15 * time.Second,
 	}
@@ -55,7 +58,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	for _, f := range []struct{ field, value *time.Duration }{
-		{&c.GroupWait, &d.GroupWait}, {&c.ReconcileEvery, &d.ReconcileEvery}, {&c.Grace, &d.Grace},
+		{&c.GroupWait, &d.GroupWait}, {&c.GroupSpacing, &d.GroupSpacing}, {&c.ReconcileEvery, &d.ReconcileEvery}, {&c.Grace, &d.Grace},
 		{&c.HousekeepingEvery, &d.HousekeepingEvery}, {&c.QueryGrace, &d.QueryGrace}, {&c.DrainTimeout, &d.DrainTimeout},
 	} {
 		if *f.field == 0 {
@@ -75,6 +78,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.GroupDocs, "indexer-group-docs", c.GroupDocs, "most documents in one transaction")
 	fs.IntVar(&c.GroupChunks, "indexer-group-chunks", c.GroupChunks, "most chunks in one transaction, about")
 	fs.DurationVar(&c.GroupWait, "indexer-group-wait", c.GroupWait, "how long a finished document waits for others")
+	fs.DurationVar(&c.GroupSpacing, "indexer-group-spacing", c.GroupSpacing, "least time between two transactions of a knowledge base under load")
 	fs.DurationVar(&c.ReconcileEvery, "reconcile-every", c.ReconcileEvery, "time between looks at unfinished documents")
 	fs.DurationVar(&c.Grace, "reconcile-grace", c.Grace, "how long a document must have stood still to be taken for lost")
 	fs.DurationVar(&c.HousekeepingEvery, "housekeeping-every", c.HousekeepingEvery, "time between rounds of purging and sweeping")
@@ -96,7 +100,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	for flag, d := range map[string]time.Duration{
-		"indexer-group-wait": c.GroupWait, "reconcile-every": c.ReconcileEvery, "reconcile-grace": c.Grace,
+		"indexer-group-wait": c.GroupWait, "indexer-group-spacing": c.GroupSpacing, "reconcile-every": c.ReconcileEvery, "reconcile-grace": c.Grace,
 		"housekeeping-every": c.HousekeepingEvery, "query-grace": c.QueryGrace, "indexer-drain-timeout": c.DrainTimeout,
 	} {
 		if d < 0 {

@@ -88,7 +88,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	s.merger = upkeep.NewMerger(deps.Store, deps.Logger)
 	s.keeper = upkeep.NewHousekeeper(deps.Store, s.pub, deps.Logger, cfg.QueryGrace)
-	s.committer = commit.New(deps.Store, commit.Limits{Docs: cfg.GroupDocs, Chunks: cfg.GroupChunks, Wait: cfg.GroupWait}, s.merger.Touch)
+	s.committer = commit.New(deps.Store, commit.Limits{Docs: cfg.GroupDocs, Chunks: cfg.GroupChunks, Wait: cfg.GroupWait, Spacing: cfg.GroupSpacing}, s.merger.Touch)
 	indexing := index.New(deps.Store, s.committer)
 	letters := dead.New(deps.Store)
 	s.reconciler = reconcile.New(deps.Store, indexing, s.pub, deps.JS, deps.Logger, cfg.Grace)

@@ -20,11 +20,15 @@ type Store interface {
 	ReadyOf(ctx context.Context, candidates []pgstore.Candidate) ([]pgstore.Ready, error)
 }
 
-// Limits of a group. The zero value is 256 documents, 2,000 chunks and 20 ms.
+// Limits of a group. The zero value is 256 documents, 2,000 chunks, 20 ms and 250 ms.
 type Limits struct {
 	Docs   int
 	Chunks int
 	Wait   time.Duration // from the first of a group
+	// Spacing is the least time between the beginnings of two transactions of a generation, unless the
+	// second is full: a stream of documents makes few large segments, not many small ones to be merged,
+	// while a document that comes alone waits no longer than Wait.
+	Spacing time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -36,6 +40,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Wait == 0 {
 		l.Wait = 20 * time.Millisecond
+	}
+	if l.Spacing == 0 {
+		l.Spacing = 250 * time.Millisecond
 	}
 	return l
 }
@@ -57,14 +64,15 @@ type Committer struct {
 	wg     sync.WaitGroup
 
 	mu     sync.Mutex
-	groups map[int64]*group // by generation, the one being gathered
-	busy   map[int64]bool   // generations with a transaction under way
+	groups map[int64]*group    // by generation, the one being gathered
+	busy   map[int64]bool      // generations with a transaction under way
+	began  map[int64]time.Time // when the last transaction of a generation began, unless that is long ago
 	closed bool
 }
 
 // New returns a committer; swapped is called after every transaction that made something live.
 func New(store Store, limits Limits, swapped func(generation int64)) *Committer {
-	c := &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}}
+	c := &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}, began: map[int64]time.Time{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -131,7 +139,7 @@ func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int,
 	g := c.groups[generation]
 	if g == nil {
 		g = &group{}
-		g.timer = time.AfterFunc(c.limits.Wait, func() { c.expire(generation, g) })
+		g.timer = time.AfterFunc(c.patience(generation), func() { c.expire(generation, g) })
 		c.groups[generation] = g
 	}
 	g.finished = append(g.finished, finished)
@@ -142,6 +150,11 @@ func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int,
 	}
 	c.start(generation)
 	return true
+}
+
+// patience is how long a new group of a generation gathers. c.mu is held.
+func (c *Committer) patience(generation int64) time.Duration {
+	return max(c.limits.Wait, c.limits.Spacing-time.Since(c.began[generation]))
 }
 
 func (c *Committer) expire(generation int64, g *group) {
@@ -163,6 +176,7 @@ func (c *Committer) start(generation int64) {
 	g.timer.Stop()
 	delete(c.groups, generation)
 	c.busy[generation] = true
+	c.note(generation)
 	c.wg.Add(1)
 	go func() {
 		defer c.wg.Done()
@@ -172,6 +186,16 @@ func (c *Committer) start(generation int64) {
 		delete(c.busy, generation)
 		c.start(generation)
 	}()
+}
+
+// note remembers when a transaction began, and forgets what no longer matters. c.mu is held.
+func (c *Committer) note(generation int64) {
+	for g, began := range c.began {
+		if time.Since(began) > c.limits.Spacing {
+			delete(c.began, g)
+		}
+	}
+	c.began[generation] = time.Now()
 }
 
 // commitTimeout bounds a transaction, whoever waits for it.

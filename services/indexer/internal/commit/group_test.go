@@ -207,3 +207,36 @@ func TestVersionsThatAreNotLiveAreNoError(t *testing.T) {
 		}
 	})
 }
+
+// A stream of documents makes few transactions, a document that comes alone waits for none.
+func TestTransactionsKeepTheirDistanceUnderLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{swap: func(context.Context, []pgstore.Finished) (res pgstore.SwapResult, _ error) { return res, nil }}
+		c := commit.New(s, commit.Limits{Wait: 20 * time.Millisecond, Spacing: 250 * time.Millisecond}, nil)
+		defer c.Close()
+		took := func(key int64) time.Duration {
+			begin := time.Now()
+			if _, err := c.Commit(t.Context(), 1, version(key), 1); err != nil {
+				t.Error(err)
+			}
+			return time.Since(begin)
+		}
+		if d := took(0); d != 20*time.Millisecond {
+			t.Errorf("the first took %s, want 20ms", d)
+		}
+		time.Sleep(time.Minute)
+		if d := took(1); d != 20*time.Millisecond {
+			t.Errorf("one that came alone took %s, want 20ms", d)
+		}
+		var wg sync.WaitGroup
+		for key := range int64(50) { // one each 10 ms
+			wg.Go(func() { took(2 + key) })
+			time.Sleep(10 * time.Millisecond)
+		}
+		wg.Wait()
+		if got := len(s.groups) - 2; got > 3 {
+			t.Errorf("fifty in half a second made %d transactions (%v), want at most 3", got, sizes(s.groups))
+		}
+	})
+}
