@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -137,9 +138,9 @@ func queueStaging(b *pgx.Batch, st Staging, generations []int64, reused *int) {
 		b.Queue(query("stage_chunk"), ref.Generation, ref.DocKey, ref.Version, c.Ordinal, c.PageFrom, c.PageTo, c.Tokens, c.LexLen,
 			orNone(c.HeadingPath), c.Context, c.Content, c.Hash[:], c.Lex)
 	}
-	if st.Space != nil {
-		b.Queue(query("stage_reuse"), ref.Generation, ref.DocKey, ref.Version, ordinals, hashes, generations).Exec(func(tag pgconn.CommandTag) error {
-			*reused = int(tag.RowsAffected())
+	for _, g := range generations {
+		b.Queue(reuseFrom(g), ref.Generation, ref.DocKey, ref.Version, ordinals, hashes).Exec(func(tag pgconn.CommandTag) error {
+			*reused += int(tag.RowsAffected())
 			return nil
 		})
 	}
@@ -151,6 +152,12 @@ func orNone(s []string) []string {
 		return []string{}
 	}
 	return s
+}
+
+// reuseFrom is the statement that takes known vectors from one generation. It names the partition: planning
+// over all of them would cost more than the look-up.
+func reuseFrom(generation int64) string {
+	return strings.Replace(query("stage_reuse"), "FROM chunks c", "FROM "+partition(generation)+" c", 1)
 }
 
 // EmbedWork returns the messages that ask for the vectors a staged version lacks; none when it lacks

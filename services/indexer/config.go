@@ -20,8 +20,8 @@ type Config struct {
 	// the first of a group; 0: 256, 2,000 and 20 ms.
 	GroupDocs, GroupChunks int
 	GroupWait              time.Duration
-	// GroupSpacing is the least time between two transactions of a knowledge base under load, unless the
-	// second is full; 0: 250 ms.
+	// GroupSpacing bounds the time between two transactions of a knowledge base under load; 0: 1 s. One
+	// of few documents is followed sooner: ten milliseconds a document.
 	GroupSpacing time.Duration
 	// ReconcileEvery is the time between looks at open versions; 0: 1 min. Grace is how long a
 	// version must have stood still, with no message left, to be taken for lost; 0: 1 min.
@@ -42,7 +42,7 @@ type Config struct {
 func DefaultConfig() Config {
 	space := embedding.DefaultSpace()
 	return Config{
-		Workers: 256, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond, GroupSpacing: 250 * time.Millisecond,
+		Workers: 256, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond, GroupSpacing: time.Second,
 		ReconcileEvery: time.Minute, Grace: time.Minute, HousekeepingEvery: 5 * time.Minute, QueryGrace: 2 * time.Minute,
 		Model: space.Model, Dims: space.Dims, DrainTimeout: 15 * time.Second,
 	}
@@ -78,7 +78,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.GroupDocs, "indexer-group-docs", c.GroupDocs, "most documents in one transaction")
 	fs.IntVar(&c.GroupChunks, "indexer-group-chunks", c.GroupChunks, "most chunks in one transaction, about")
 	fs.DurationVar(&c.GroupWait, "indexer-group-wait", c.GroupWait, "how long a finished document waits for others")
-	fs.DurationVar(&c.GroupSpacing, "indexer-group-spacing", c.GroupSpacing, "least time between two transactions of a knowledge base under load")
+	fs.DurationVar(&c.GroupSpacing, "indexer-group-spacing", c.GroupSpacing, "most time between two transactions of a knowledge base under load")
 	fs.DurationVar(&c.ReconcileEvery, "reconcile-every", c.ReconcileEvery, "time between looks at unfinished documents")
 	fs.DurationVar(&c.Grace, "reconcile-grace", c.Grace, "how long a document must have stood still to be taken for lost")
 	fs.DurationVar(&c.HousekeepingEvery, "housekeeping-every", c.HousekeepingEvery, "time between rounds of purging and sweeping")

@@ -20,14 +20,15 @@ type Store interface {
 	ReadyOf(ctx context.Context, candidates []pgstore.Candidate) ([]pgstore.Ready, error)
 }
 
-// Limits of a group. The zero value is 256 documents, 2,000 chunks, 20 ms and 250 ms.
+// Limits of a group. The zero value is 256 documents, 2,000 chunks, 20 ms and 1 s.
 type Limits struct {
 	Docs   int
 	Chunks int
 	Wait   time.Duration // from the first of a group
-	// Spacing is the least time between the beginnings of two transactions of a generation, unless the
-	// second is full: a stream of documents makes few large segments, not many small ones to be merged,
-	// while a document that comes alone waits no longer than Wait.
+	// Spacing bounds the distance between the beginnings of two transactions of a generation, unless the
+	// second is full. The distance is ten milliseconds for each document of the first: a stream of
+	// documents makes few large segments, not many small ones to be merged, while documents that come one
+	// by one wait no longer than Wait.
 	Spacing time.Duration
 }
 
@@ -42,7 +43,7 @@ func (l Limits) withDefaults() Limits {
 		l.Wait = 20 * time.Millisecond
 	}
 	if l.Spacing == 0 {
-		l.Spacing = 250 * time.Millisecond
+		l.Spacing = time.Second
 	}
 	return l
 }
@@ -66,13 +67,13 @@ type Committer struct {
 	mu     sync.Mutex
 	groups map[int64]*group    // by generation, the one being gathered
 	busy   map[int64]bool      // generations with a transaction under way
-	began  map[int64]time.Time // when the last transaction of a generation began, unless that is long ago
+	next   map[int64]time.Time // when the next transaction of a generation may begin, unless that is past
 	closed bool
 }
 
 // New returns a committer; swapped is called after every transaction that made something live.
 func New(store Store, limits Limits, swapped func(generation int64)) *Committer {
-	c := &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}, began: map[int64]time.Time{}}
+	c := &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}, next: map[int64]time.Time{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -154,7 +155,7 @@ func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int,
 
 // patience is how long a new group of a generation gathers. c.mu is held.
 func (c *Committer) patience(generation int64) time.Duration {
-	return max(c.limits.Wait, c.limits.Spacing-time.Since(c.began[generation]))
+	return max(c.limits.Wait, time.Until(c.next[generation]))
 }
 
 func (c *Committer) expire(generation int64, g *group) {
@@ -176,7 +177,7 @@ func (c *Committer) start(generation int64) {
 	g.timer.Stop()
 	delete(c.groups, generation)
 	c.busy[generation] = true
-	c.note(generation)
+	c.space(generation, len(g.finished))
 	c.wg.Add(1)
 	go func() {
 		defer c.wg.Done()
@@ -188,14 +189,19 @@ func (c *Committer) start(generation int64) {
 	}()
 }
 
-// note remembers when a transaction began, and forgets what no longer matters. c.mu is held.
-func (c *Committer) note(generation int64) {
-	for g, began := range c.began {
-		if time.Since(began) > c.limits.Spacing {
-			delete(c.began, g)
+// spacePerDoc is the distance that a document of a transaction puts before the next.
+const spacePerDoc = 10 * time.Millisecond
+
+// space sets when the transaction after one of so many documents, which begins now, may begin; and forgets
+// what is past. c.mu is held.
+func (c *Committer) space(generation int64, docs int) {
+	now := time.Now()
+	for g, at := range c.next {
+		if at.Before(now) {
+			delete(c.next, g)
 		}
 	}
-	c.began[generation] = time.Now()
+	c.next[generation] = now.Add(min(time.Duration(docs)*spacePerDoc, c.limits.Spacing))
 }
 
 // commitTimeout bounds a transaction, whoever waits for it.

@@ -213,7 +213,7 @@ func TestTransactionsKeepTheirDistanceUnderLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{swap: func(context.Context, []pgstore.Finished) (res pgstore.SwapResult, _ error) { return res, nil }}
-		c := commit.New(s, commit.Limits{Wait: 20 * time.Millisecond, Spacing: 250 * time.Millisecond}, nil)
+		c := commit.New(s, commit.Limits{Wait: 20 * time.Millisecond, Spacing: time.Second}, nil)
 		defer c.Close()
 		took := func(key int64) time.Duration {
 			begin := time.Now()
@@ -229,14 +229,20 @@ func TestTransactionsKeepTheirDistanceUnderLoad(t *testing.T) {
 		if d := took(1); d != 20*time.Millisecond {
 			t.Errorf("one that came alone took %s, want 20ms", d)
 		}
+		for key := range int64(5) {
+			if d := took(2 + key); d != 20*time.Millisecond {
+				t.Errorf("one after another: the %dth took %s, want 20ms", key, d)
+			}
+		}
+		before := len(s.groups)
 		var wg sync.WaitGroup
-		for key := range int64(50) { // one each 10 ms
-			wg.Go(func() { took(2 + key) })
-			time.Sleep(10 * time.Millisecond)
+		for key := range int64(2000) { // two hundred a second
+			wg.Go(func() { took(7 + key) })
+			time.Sleep(5 * time.Millisecond)
 		}
 		wg.Wait()
-		if got := len(s.groups) - 2; got > 3 {
-			t.Errorf("fifty in half a second made %d transactions (%v), want at most 3", got, sizes(s.groups))
+		if got := len(s.groups) - before; got > 16 {
+			t.Errorf("two thousand in ten seconds made %d transactions (%v), want at most 16", got, sizes(s.groups))
 		}
 	})
 }
