@@ -198,7 +198,7 @@ func TestStopWaitsForRequestsUnderWay(t *testing.T) {
 	var entered, done atomic.Int64
 	nc, svc := rpcEnv(t, ServiceOptions{}, Endpoint{Name: "op", Subject: "weir.internal.op", Handler: func(context.Context, Request) (any, error) {
 		entered.Add(1)
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // part of the case: a slow handler
 		done.Add(1)
 		return "ok", nil
 	}})

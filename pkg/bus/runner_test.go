@@ -22,7 +22,7 @@ func TestEveryMessageOnceThoughWorkOutlastsTheAckWait(t *testing.T) {
 		if d.ID == "m-7" {
 			time.Sleep(2500 * time.Millisecond) // longer than the ack wait
 		} else {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // part of the case: a slow handler
 		}
 		seen.add(d.ID)
 		return nil, nil

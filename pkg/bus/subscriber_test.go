@@ -54,7 +54,7 @@ func TestCancelAndCloseStrandNothing(t *testing.T) {
 			var runs atomic.Int64
 			s, cancel, wg := consume(t, e, SubscriberConfig{Workers: 5}, func(*message.Message) {
 				runs.Add(1)
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond) // part of the case: a slow handler
 			})
 			eventually(t, 10*time.Second, "some runs", func() bool { return runs.Load() >= 12 })
 			if how == "cancel" {
@@ -171,7 +171,7 @@ func TestTwoProcessesShareTheLanes(t *testing.T) {
 		return func(_ context.Context, d Delivery) ([]Message, error) {
 			n.Add(1)
 			seen.add(d.ID)
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // part of the case: a slow handler
 			return nil, nil
 		}
 	}
@@ -254,7 +254,7 @@ func TestSmallKnowledgeBaseIsNotStarved(t *testing.T) {
 	const work = 5 * time.Millisecond
 	waits := make(chan time.Duration, 2000)
 	e.run(SubscriberConfig{Workers: 4}, func(_ context.Context, d Delivery) ([]Message, error) {
-		time.Sleep(work)
+		time.Sleep(work) // part of the case: a slow handler
 		if d.KB == small {
 			waits <- time.Since(d.StoredAt)
 		}

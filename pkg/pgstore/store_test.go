@@ -318,8 +318,10 @@ func TestADeleteRemovesEverythingAndFencesLateWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.seq++
-	del := pgstore.Deletion{KB: e.kb, Subspace: messages.DefaultSubspace, DocID: "d", Source: "js:del", SubmitID: "del",
-		Order: pgstore.Order{At: time.Unix(1_700_000_000, int64(e.seq)), Seq: e.seq}}
+	del := pgstore.Deletion{
+		KB: e.kb, Subspace: messages.DefaultSubspace, DocID: "d", Source: "js:del", SubmitID: "del",
+		Order: pgstore.Order{At: time.Unix(1_700_000_000, int64(e.seq)), Seq: e.seq},
+	}
 	for range 2 {
 		a, err := e.store.DeleteDocument(t.Context(), del)
 		if err != nil || a.Outcome != pgstore.Removed || len(a.Overtaken) != 1 {

@@ -118,7 +118,6 @@ func TestMergePolicyKeepsSegmentsFew(t *testing.T) {
 			sim.settle(t)
 		}
 		if amplification := float64(sim.merged) / float64(sim.written); amplification > 5 {
-
 			t.Errorf("seed %d: every chunk is rewritten %.1f times", seed, amplification)
 		}
 	}

@@ -269,8 +269,12 @@ func TestDeadLettersAreListedInPages(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	for _, c := range []struct{ body, field string }{
-		{`{"maxResults":501}`, "maxResults"}, {`{"maxResults":-1}`, "maxResults"}, {`{"nextToken":"x"}`, "nextToken"},
-		{`{"nextToken":"-3"}`, "nextToken"}, {`{"state":"lost"}`, "state"}, {`{"what":1}`, "what"},
+		{`{"maxResults":501}`, "maxResults"},
+		{`{"maxResults":-1}`, "maxResults"},
+		{`{"nextToken":"x"}`, "nextToken"},
+		{`{"nextToken":"-3"}`, "nextToken"},
+		{`{"state":"lost"}`, "state"},
+		{`{"what":1}`, "what"},
 	} {
 		_, err := o.ask(o.admin.ListDead, messages.TenantScope, c.body)
 		wantError(t, c.body, err, messages.CodeValidation, c.field)

@@ -58,8 +58,13 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	for _, f := range []struct{ field, value *time.Duration }{
-		{&c.GroupWait, &d.GroupWait}, {&c.GroupSpacing, &d.GroupSpacing}, {&c.ReconcileEvery, &d.ReconcileEvery}, {&c.Grace, &d.Grace},
-		{&c.HousekeepingEvery, &d.HousekeepingEvery}, {&c.QueryGrace, &d.QueryGrace}, {&c.DrainTimeout, &d.DrainTimeout},
+		{&c.GroupWait, &d.GroupWait},
+		{&c.GroupSpacing, &d.GroupSpacing},
+		{&c.ReconcileEvery, &d.ReconcileEvery},
+		{&c.Grace, &d.Grace},
+		{&c.HousekeepingEvery, &d.HousekeepingEvery},
+		{&c.QueryGrace, &d.QueryGrace},
+		{&c.DrainTimeout, &d.DrainTimeout},
 	} {
 		if *f.field == 0 {
 			*f.field = *f.value

@@ -58,8 +58,14 @@ func TestSubspaceRules(t *testing.T) {
 	l := newLab(t, nil)
 	l.createKB("rooms", func(n *pgstore.NewKB) { n.Subspaces = true })
 	for _, c := range []struct{ kb, subspace, want string }{
-		{"docs", "", messages.DefaultSubspace}, {"docs", messages.DefaultSubspace, messages.DefaultSubspace}, {"docs", "left", ""},
-		{"rooms", "left", "left"}, {"rooms", "", ""}, {"rooms", messages.DefaultSubspace, messages.DefaultSubspace}, {"rooms", "_", ""}, {"rooms", "Left", ""},
+		{"docs", "", messages.DefaultSubspace},
+		{"docs", messages.DefaultSubspace, messages.DefaultSubspace},
+		{"docs", "left", ""},
+		{"rooms", "left", "left"},
+		{"rooms", "", ""},
+		{"rooms", messages.DefaultSubspace, messages.DefaultSubspace},
+		{"rooms", "_", ""},
+		{"rooms", "Left", ""},
 	} {
 		from := l.from(fmt.Sprintf(`{"docId":"d","subspace":%q,"text":"x"}`, c.subspace), nil)
 		from.KB = c.kb

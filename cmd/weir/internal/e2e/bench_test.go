@@ -51,7 +51,7 @@ func benchmarkIngest(b *testing.B, docs, chunks int) {
 		b.Fatalf("chunks: got %d, want %d", n, docs*chunks)
 	}
 	for s.count("SELECT count(*) FROM lex_segment") > 40 {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // the pause of a poll
 	}
 	copyOwn, copyDB := ownCPU(), s.postgresCPU()
 	base := copyFinalRows(b, s, n)
