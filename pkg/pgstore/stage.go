@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -154,10 +155,11 @@ func orNone(s []string) []string {
 	return s
 }
 
-// reuseFrom is the statement that takes known vectors from one generation. It names the partition: planning
-// over all of them would cost more than the look-up.
+// reuseFrom is the statement that takes known vectors from one generation. The generation stands in the text:
+// planning over all partitions would cost more than the look-up. It does not name the partition, on which the
+// ingester's role has no rights.
 func reuseFrom(generation int64) string {
-	return strings.Replace(query("stage_reuse"), "FROM chunks c", "FROM "+partition(generation)+" c", 1)
+	return strings.Replace(query("stage_reuse"), "WHERE ", "WHERE c.generation = "+strconv.FormatInt(generation, 10)+" AND ", 1)
 }
 
 // EmbedWork returns the messages that ask for the vectors a staged version lacks; none when it lacks
