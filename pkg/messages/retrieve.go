@@ -67,6 +67,11 @@ type RetrievalConfiguration struct {
 	// runs. null clears the knowledge base's. Threshold reads it, NewThreshold makes it.
 	ScoreThreshold json.RawMessage `json:"scoreThreshold,omitempty"`
 	Output         *OutputConfig   `json:"outputConfiguration,omitempty"`
+	// Filter, as JSON, and FilterExpression, a string in the manner of SQL, are conditions on the metadata of
+	// documents; both together must hold. They are one setting: a request that gives either, be it null,
+	// takes the place of both of the knowledge base. pkg/pgstore/filter reads them.
+	Filter           json.RawMessage `json:"filter,omitempty"`
+	FilterExpression json.RawMessage `json:"filterExpression,omitempty"` // Expression reads it, NewExpression makes it
 	// Limits tightens the server's limits by a preset, tablestore. Of a knowledge base only.
 	Limits string `json:"limits,omitempty"`
 }

@@ -47,8 +47,8 @@ const (
 const configRoot = "retrievalConfiguration"
 
 // CheckStoredRetrieval checks the default retrieval configuration of a knowledge base as it is set: its
-// form, its ranges, that its index has the legs and its schema the fields. Nothing, or null, is fine. Errors
-// as Validate.
+// form, its ranges, that its index has the legs and its schema the fields. Its filters are left to
+// pkg/pgstore/filter. Nothing, or null, is fine. Errors as Validate.
 func CheckStoredRetrieval(raw json.RawMessage, index IndexType, schema MetadataSchema) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -143,6 +143,31 @@ func (c *RetrievalConfiguration) Threshold() (score float64, given bool, err err
 	return score, true, floatWithin(field, &score, 1)
 }
 
+// FiltersGiven reports whether the configuration says anything of filters, be it null.
+func (c *RetrievalConfiguration) FiltersGiven() bool {
+	return c != nil && (c.Filter != nil || c.FilterExpression != nil)
+}
+
+// NewExpression returns a filter expression for RetrievalConfiguration.
+func NewExpression(text string) json.RawMessage {
+	out, err := json.Marshal(text)
+	if err != nil {
+		panic("messages: a string has no JSON form: " + err.Error())
+	}
+	return out
+}
+
+// Expression returns the filter expression; given is false where there is none and where null clears it.
+func (c *RetrievalConfiguration) Expression() (text string, given bool, err error) {
+	if c == nil || len(c.FilterExpression) == 0 || string(c.FilterExpression) == "null" {
+		return "", false, nil
+	}
+	if err := json.Unmarshal(c.FilterExpression, &text); err != nil {
+		return "", false, Invalid(configRoot+".filterExpression", "must be a string, or null")
+	}
+	return text, true, nil
+}
+
 // CheckSearch refuses, as RETRIEVER_MODE_INVALID, search types that need a leg the index lacks.
 func (t IndexType) CheckSearch(types []SearchType) error {
 	if t == IndexTypeBM25 && slices.Contains(types, DenseVector) || t == IndexTypeVector && slices.Contains(types, FullText) {
@@ -195,6 +220,9 @@ func (c *RetrievalConfiguration) Validate(limits RetrieveLimits) error {
 		return err
 	}
 	if _, _, err := c.Threshold(); err != nil {
+		return err
+	}
+	if _, _, err := c.Expression(); err != nil {
 		return err
 	}
 	if c.Output != nil && len(c.Output.Fields) > MaxMetadataFields {

@@ -181,6 +181,8 @@ func sampleRetrieve() *RetrieveRequest {
 				Type: RerankWeight, NumberOfResults: ptr(10), Weight: &WeightConfig{Dense: ptr(0.7), FullText: ptr(0.3)},
 				RRF: &RRFConfig{Dense: ptr(1.0), FullText: ptr(1.0), K: ptr(json.Number("60"))},
 			},
+			Filter:           raw(`{"greaterThanOrEquals":{"key":"pages","value":12}}`),
+			FilterExpression: NewExpression("pages IS NOT NULL"),
 		},
 		GroupBy: &GroupBy{Type: GroupByDocument, ChunksPerGroup: 2}, Explain: true, Highlight: true, AllowPartial: true, Cursor: "AQID",
 	}

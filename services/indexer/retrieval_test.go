@@ -1,6 +1,7 @@
 package indexer_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -31,5 +32,37 @@ func TestUpdateKBRefusesAThresholdOfOtherModes(t *testing.T) { // CT-73, KB conf
 	wantError(t, "undeclared field", err, messages.CodeValidation, "retrievalConfiguration.outputConfiguration.fields[0]")
 	if _, err := o.ask(o.admin.UpdateKB, "docs", `{"metadata":[{"name":"year","type":"long"}],"retrievalConfiguration":{"outputConfiguration":{"fields":["year"]}}}`); err != nil {
 		t.Errorf("a field added with it: %v", err)
+	}
+}
+
+func TestKBFiltersAreChecked(t *testing.T) { // CT-35, CT-44, D-23, KB configuration
+	o := newOffice(t)
+	const root = "retrievalConfiguration."
+	const schema = `"metadata":[{"name":"year","type":"long"},{"name":"team","type":"string","internal":true}],`
+	for configuration, field := range map[string]string{
+		`{"filter":{"equals":{"key":"month","value":1}}}`:                           "filter.equals",
+		`{"filter":{"notAll":[{"isNull":{"key":"month"}}]}}`:                        "filter.notAll[0].isNull",
+		`{"filter":{"equals":{"key":"team","value":"a"}}}`:                          "filter.equals",
+		`{"filter":{"equals":{"key":"year","value":"2024"}}}`:                       "filter.equals.value",
+		`{"filter":{"equals":{"key":"year","value":1}},"filterExpression":"month"}`: "filterExpression",
+		`{"filterExpression":"month = 1"}`:                                          "filterExpression",
+		`{"filterExpression":7}`:                                                    "filterExpression",
+		`{"filter":"year = 1"}`:                                                     "filter",
+		`{"filterExpression":"` + strings.Repeat(" ", 2049) + `"}`:                  "filterExpression",
+	} {
+		_, err := o.ask(o.admin.CreateKB, "", `{"knowledgeBaseName":"never",`+schema+`"retrievalConfiguration":`+configuration+`}`)
+		wantError(t, "create with "+configuration, err, messages.CodeValidation, root+field)
+		_, err = o.ask(o.admin.UpdateKB, "docs", `{`+schema+`"retrievalConfiguration":`+configuration+`}`)
+		wantError(t, "update with "+configuration, err, messages.CodeValidation, root+field)
+	}
+	const good = `"retrievalConfiguration":{"filter":{"equals":{"key":"year","value":2024}},"filterExpression":"year IS NOT NULL"}`
+	if _, err := o.ask(o.admin.CreateKB, "", `{"knowledgeBaseName":"filtered",`+schema+good+`}`); err != nil {
+		t.Errorf("create: %v", err)
+	}
+	if _, err := o.ask(o.admin.UpdateKB, "docs", `{`+schema+good+`}`); err != nil {
+		t.Errorf("update, a field added with it: %v", err)
+	}
+	if _, err := o.ask(o.admin.UpdateKB, "docs", `{"retrievalConfiguration":{"filter":null,"filterExpression":null}}`); err != nil {
+		t.Errorf("null: %v", err)
 	}
 }

@@ -45,6 +45,8 @@ type lab struct {
 	dims   int
 	// vectors are those of chunks that need certain ones.
 	vectors map[string][]float32
+	// metadata is that of documents that need a certain one.
+	metadata map[string]string
 }
 
 // setup is what a test wants different.
@@ -205,16 +207,7 @@ func (l *lab) kb(name string, change func(*pgstore.NewKB)) pgstore.KB {
 func (l *lab) put(kb pgstore.KB, subspace, doc string, chunks ...string) {
 	l.tb.Helper()
 	ctx := l.tb.Context()
-	l.seq++
-	text := strings.Join(chunks, "\n")
-	sub := pgstore.Submission{
-		KB: kb, Subspace: subspace, DocID: doc, Source: fmt.Sprintf("s%d", l.seq), SubmitID: fmt.Sprintf("m%d", l.seq),
-		Order: l.order(),
-		Title: "Title of " + doc, OSSKey: "oss/" + doc, ContentType: "text/plain",
-		Metadata: json.RawMessage(`{"of":"` + doc + `","owner":"secret"}`),
-		Blob:     pgstore.Blob{SHA256: sha256.Sum256([]byte(text)), SizeBytes: int64(len(text))}, Content: []byte(text),
-	}
-	a, err := l.store.AcceptSubmit(ctx, sub)
+	a, err := l.store.AcceptSubmit(ctx, l.submission(kb, subspace, doc, chunks))
 	if err != nil || a.Outcome != pgstore.Accepted {
 		l.tb.Fatalf("accept %s: %v, %v", doc, a.Outcome, err)
 	}
@@ -234,6 +227,22 @@ func (l *lab) put(kb pgstore.KB, subspace, doc string, chunks ...string) {
 	res, err := l.store.SwapVersions(ctx, kb.Generation.ID, []pgstore.Finished{{Candidate: pgstore.Candidate{DocKey: a.DocKey, Version: a.Version}}})
 	if err != nil || len(res.Swapped) != 1 {
 		l.tb.Fatalf("swap %s: %+v, %v", doc, res, err)
+	}
+}
+
+func (l *lab) submission(kb pgstore.KB, subspace, doc string, chunks []string) pgstore.Submission {
+	l.seq++
+	text := strings.Join(chunks, "\n")
+	metadata, ok := l.metadata[doc]
+	if !ok {
+		metadata = `{"of":"` + doc + `","owner":"secret"}`
+	}
+	return pgstore.Submission{
+		KB: kb, Subspace: subspace, DocID: doc, Source: fmt.Sprintf("s%d", l.seq), SubmitID: fmt.Sprintf("m%d", l.seq),
+		Order: l.order(),
+		Title: "Title of " + doc, OSSKey: "oss/" + doc, ContentType: "text/plain",
+		Metadata: json.RawMessage(metadata),
+		Blob:     pgstore.Blob{SHA256: sha256.Sum256([]byte(text)), SizeBytes: int64(len(text))}, Content: []byte(text),
 	}
 }
 

@@ -273,6 +273,25 @@ func TestQueryPrintsPlacesAndScoresOfTheLegs(t *testing.T) {
 	}
 }
 
+func TestQueryPassesItsFilterOn(t *testing.T) {
+	t.Parallel()
+	const text = `year >= 2024 AND NOT status = 'draft'`
+	given, empty := text, ""
+	for want, f := range map[string]*queryFlags{text: {k: 1, filter: &given}, "": {k: 1, filter: &empty}} {
+		in, err := f.request("x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok, err := in.Configuration.Expression(); !ok || got != want || err != nil {
+			t.Errorf("got %q, %v, %v, want %q", got, ok, err, want)
+		}
+	}
+	in, err := (&queryFlags{k: 1}).request("x")
+	if err != nil || in.Configuration.FiltersGiven() {
+		t.Errorf("without --filter: got %+v, %v, want nothing said of filters", in.Configuration, err)
+	}
+}
+
 func TestDeadLettersOneAtATime(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

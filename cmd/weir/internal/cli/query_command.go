@@ -21,6 +21,7 @@ type queryFlags struct {
 	explain   bool
 	full      bool
 	subspaces []string
+	filter    *string // nil: not given
 }
 
 func queryCommand(s *Session) *cobra.Command {
@@ -31,12 +32,16 @@ func queryCommand(s *Session) *cobra.Command {
 		Long: `Asks a knowledge base and prints the best chunks with document, page, heading and the score of each leg.
 Without --mode the knowledge base decides, by default hybrid: vectors and words together.`,
 		Example: `  weir query --kb demo how are chunks made
-  weir query --kb demo --mode sparse --k 3 WEIR-2041`,
+  weir query --kb demo --mode sparse --k 3 WEIR-2041
+  weir query --kb papers --filter "year >= 2024 AND NOT status = 'draft'" how are chunks made`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kb, err := f.kb()
 			if err != nil {
 				return err
+			}
+			if !cmd.Flags().Changed("filter") {
+				f.filter = nil
 			}
 			in, err := f.request(strings.Join(args, " "))
 			if err != nil {
@@ -56,6 +61,7 @@ Without --mode the knowledge base decides, by default hybrid: vectors and words 
 	fl.BoolVar(&f.explain, "explain", false, "show where the scores come from, how each leg answered and how long it took")
 	fl.BoolVar(&f.full, "full", false, "print whole chunks")
 	fl.StringArrayVar(&f.subspaces, "subspace", nil, "search only there; may be repeated")
+	f.filter = fl.String("filter", "", "only documents whose metadata meet this condition, in place of the knowledge base's filter")
 	return cmd
 }
 
@@ -65,6 +71,9 @@ func (f *queryFlags) request(text string) (messages.RetrieveRequest, error) {
 		Subspace: f.subspaces, Explain: true,
 		Query:         &messages.RetrievalQuery{Type: messages.QueryText, Text: text},
 		Configuration: &messages.RetrievalConfiguration{Reranking: &messages.RerankingConfig{NumberOfResults: &f.k}},
+	}
+	if f.filter != nil {
+		in.Configuration.FilterExpression = messages.NewExpression(*f.filter)
 	}
 	switch f.mode {
 	case "":

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -48,6 +49,32 @@ func twoTenants(s *system) {
 	}
 	if got := docsOf(b.ask("docs", "secret", hybrid)); got != "d" {
 		s.t.Errorf("after the other tenant's delete: found %q, want d", got)
+	}
+}
+
+// filters go with a document from its submit to the queries over it.
+func filters(s *system) {
+	s.createKB(messages.CreateKB{
+		KnowledgeBaseName: "docs", Metadata: messages.MetadataSchema{{Name: "year", Type: messages.TypeLong}},
+		Retrieval: json.RawMessage(`{"filterExpression":"year >= 2025"}`),
+	})
+	s.put("docs", messages.Submit{DocID: "old", Text: text("The old pump."), Metadata: json.RawMessage(`{"year":2024}`)})
+	s.put("docs", messages.Submit{DocID: "new", Text: text("The new pump."), Metadata: json.RawMessage(`{"year":2026}`)})
+	for expression, want := range map[string]string{"": "new", "year < 2025": "old"} {
+		c := &messages.RetrievalConfiguration{}
+		if expression != "" {
+			c.FilterExpression = messages.NewExpression(expression)
+		}
+		out, err := call[messages.RetrieveReply](s, "docs", messages.OpRetrieve, messages.RetrieveRequest{
+			Query: &messages.RetrievalQuery{Type: messages.QueryText, Text: "the pump"}, Configuration: c,
+		})
+		if err != nil || docsOf(out.Results) != want {
+			s.t.Errorf("%q: found %v (%v), want %s", expression, docsOf(out.Results), err, want)
+		}
+	}
+	s.put("docs", messages.Submit{DocID: "old", Text: text("The old pump."), Metadata: json.RawMessage(`{"year":2025}`)})
+	if found := s.ask("docs", "the pump", hybrid); len(found) != 2 {
+		s.t.Errorf("with the metadata changed: found %v, want both", docsOf(found))
 	}
 }
 

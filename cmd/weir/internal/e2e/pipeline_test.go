@@ -35,6 +35,7 @@ func TestPipeline(t *testing.T) {
 		{"upload twice", uploadTwice},
 		{"two tenants", twoTenants},
 		{"subspaces", subspaces},
+		{"filters", filters},
 		{"index types", indexTypes},
 		{"deleted kb", deletedKB},
 		{"replayed", replayed},

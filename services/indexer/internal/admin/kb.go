@@ -15,6 +15,7 @@ import (
 	"github.com/weir-project/weir/pkg/lexical"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/pgstore/filter"
 )
 
 // ParserVersion names the parse layer of new generations.
@@ -107,7 +108,7 @@ func (a *Admin) resolve(tenant string, in messages.CreateKB) (pgstore.NewKB, err
 	if n.IndexType == "" {
 		n.IndexType = messages.IndexTypeHybrid
 	}
-	if err := messages.CheckStoredRetrieval(in.Retrieval, n.IndexType, in.Metadata); err != nil {
+	if err := checkRetrieval(in.Retrieval, n.IndexType, in.Metadata); err != nil {
 		return n, err
 	}
 	if n.Generation.Analyzer == "" {
@@ -185,7 +186,7 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 	if u.Retrieval != nil {
 		now, err := a.store.LoadKB(ctx, r.Tenant, r.Scope)
 		if err == nil {
-			err = messages.CheckStoredRetrieval(u.Retrieval, now.IndexType, slices.Concat(now.Schema, in.Metadata))
+			err = checkRetrieval(u.Retrieval, now.IndexType, slices.Concat(now.Schema, in.Metadata))
 		}
 		if err != nil {
 			return nil, err
@@ -196,6 +197,19 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 		return nil, err
 	}
 	return kb.Info(), nil
+}
+
+// checkRetrieval checks a default retrieval configuration whole, its filters as well.
+func checkRetrieval(raw json.RawMessage, index messages.IndexType, schema messages.MetadataSchema) error {
+	if err := messages.CheckStoredRetrieval(raw, index, schema); err != nil || raw == nil {
+		return err
+	}
+	var c messages.RetrievalConfiguration
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return fmt.Errorf("read a retrieval configuration that passed its check: %w", err)
+	}
+	_, _, err := filter.OfRetrieval(&c, filter.Limits{}, schema)
+	return err
 }
 
 var null = []byte("null")

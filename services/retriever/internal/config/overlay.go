@@ -26,6 +26,10 @@ func overlay(lower, upper *messages.RetrievalConfiguration) messages.RetrievalCo
 	if u.ScoreThreshold != nil { // null too: it clears
 		out.ScoreThreshold = u.ScoreThreshold
 	}
+	out.Filter, out.FilterExpression = l.Filter, l.FilterExpression
+	if u.FiltersGiven() { // one leaf
+		out.Filter, out.FilterExpression = u.Filter, u.FilterExpression
+	}
 	lo, uo := deref(l.Output), deref(u.Output)
 	out.Output = &messages.OutputConfig{Fields: lo.Fields, Vector: first(uo.Vector, lo.Vector), Content: first(uo.Content, lo.Content)}
 	if uo.Fields != nil {

@@ -21,6 +21,8 @@ type Settings struct {
 	Threshold  float64       // of the scaled similarity; 0: none
 	Fusion     fusion.Config // with N3 and the legs
 	Output     Output
+	// Filters are the filters in effect, in the configuration that gives them; nil: none.
+	Filters *messages.RetrievalConfiguration
 }
 
 // Output is what results show.
@@ -56,6 +58,7 @@ func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, reque
 		Limits: limits, Simple: m.FullText.Syntax == messages.SyntaxSimple, Output: output(m.Output),
 		DenseLimit: or(m.Dense.NumberOfResults, min(defaultCandidates, limits.Candidates)),
 		TextLimit:  or(m.FullText.NumberOfResults, min(defaultCandidates, limits.Candidates)),
+		Filters:    filters(&m),
 		K1:         or(m.FullText.K1, postings.DefaultK1), B: or(m.FullText.B, postings.DefaultB),
 	}
 	legs, err := chooseLegs(index, m.SearchType)
@@ -92,6 +95,14 @@ func (s *Settings) denseOnly(m *messages.RetrievalConfiguration) error {
 	s.Threshold = threshold
 	s.Fallback = or(m.Dense.FallbackToFullText, true) && s.TextLimit > 0
 	return nil
+}
+
+// filters is what a merged configuration says of filters.
+func filters(m *messages.RetrievalConfiguration) *messages.RetrievalConfiguration {
+	if !m.FiltersGiven() {
+		return nil
+	}
+	return &messages.RetrievalConfiguration{Filter: m.Filter, FilterExpression: m.FilterExpression}
 }
 
 func output(o *messages.OutputConfig) Output {

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-project/weir/pkg/lexical"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/pgstore/filter"
 )
 
 // maxKnown bounds the knowledge bases kept; beyond it all are forgotten, which costs a query each.
@@ -19,6 +20,8 @@ type resolved struct {
 	pgstore.KB
 	defaults *messages.RetrievalConfiguration
 	analyzer *lexical.Analyzer
+	// mandatory is the filter that every request is under; nil: none.
+	mandatory *filter.Bound
 }
 
 // Loader reads knowledge bases; *pgstore.Store is one.
@@ -71,11 +74,14 @@ func (k *kbs) forget(kb *resolved) {
 }
 
 func resolve(kb pgstore.KB) (*resolved, error) {
-	if len(kb.MandatoryFilter) > 0 && string(kb.MandatoryFilter) != "null" {
-		// A filter that cannot be applied must never be left out.
-		return nil, messages.Errorf(messages.CodeNotSupported, "the knowledge base has a mandatory filter, which this version cannot apply")
-	}
 	r := &resolved{KB: kb}
+	if len(kb.MandatoryFilter) > 0 && string(kb.MandatoryFilter) != "null" {
+		m, err := mandatory(kb)
+		if err != nil { // never left out, and no caller's fault
+			return nil, fmt.Errorf("read the mandatory filter of %s: %v", kb.Name, err) //nolint:errorlint // it must not pass for a VALIDATION_ERROR of the request
+		}
+		r.mandatory = &m
+	}
 	if len(kb.Retrieval) > 0 {
 		r.defaults = new(messages.RetrievalConfiguration)
 		if err := json.Unmarshal(kb.Retrieval, r.defaults); err != nil {
@@ -87,4 +93,14 @@ func resolve(kb pgstore.KB) (*resolved, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// mandatory binds the mandatory filter of a knowledge base to its tenant.
+func mandatory(kb pgstore.KB) (filter.Bound, error) {
+	const tenant = "tenant"
+	m, err := filter.ParseMandatory("mandatoryFilter", kb.MandatoryFilter, kb.Schema, filter.Limits{}, tenant)
+	if err != nil {
+		return filter.Bound{}, err
+	}
+	return m.Bind(map[string]string{tenant: kb.Tenant})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-project/weir/pkg/lexical"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/pgstore/filter"
 	"github.com/weir-project/weir/pkg/postings"
 	"github.com/weir-project/weir/services/retriever/internal/config"
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
@@ -71,8 +72,31 @@ func (r *request) prepare(limits messages.RetrieveLimits) error {
 // restrict sets what may be found at all. Everything that reads chunks takes it from the plan.
 func (r *request) restrict() error {
 	var err error
-	r.plan.Subspaces, err = Subspaces(r.kb.Subspaces, r.settings.Limits, r.Subspace)
+	if r.plan.Subspaces, err = Subspaces(r.kb.Subspaces, r.settings.Limits, r.Subspace); err != nil {
+		return err
+	}
+	r.plan.Where, err = r.where()
 	return err
+}
+
+// where joins the mandatory filter of the knowledge base with the request's, each whole; nil is no filter.
+func (r *request) where() (pgstore.Predicate, error) {
+	own, given, err := filter.OfRetrieval(r.settings.Filters, filter.Limits{}, r.kb.Schema)
+	if err != nil {
+		return nil, err
+	}
+	var all []filter.Bound
+	if r.kb.mandatory != nil {
+		all = append(all, *r.kb.mandatory)
+	}
+	if given {
+		all = append(all, own)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	both := filter.Conjunction(all...)
+	return func(arg func(any) string) string { return both.Predicate("d.live_typed", arg) }, nil
 }
 
 // legs fills in the legs that have a say.
