@@ -5,9 +5,9 @@ package config
 import (
 	"slices"
 
+	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/postings"
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
 )
 
 // Settings is how a request is run, nothing left open. Fusion.Metric is the caller's to fill in.

@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/services/retriever/internal/config"
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

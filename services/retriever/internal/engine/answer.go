@@ -5,10 +5,10 @@ import (
 	"errors"
 	"math"
 
+	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
 )
 
 // Answer is a reply that can still be cut.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/lexical"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
@@ -13,7 +14,6 @@ import (
 	"github.com/weir-project/weir/pkg/postings"
 	"github.com/weir-project/weir/services/retriever/internal/config"
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
 	"github.com/weir-project/weir/services/retriever/internal/highlight"
 	"github.com/weir-project/weir/services/retriever/internal/query"
 	"github.com/weir-project/weir/services/retriever/internal/syntax"

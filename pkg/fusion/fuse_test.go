@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
 )
 
 func key(doc string) fusion.Key { return fusion.Key{DocID: doc} }

@@ -3,7 +3,7 @@ package fusion_test
 import (
 	"fmt"
 
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
+	"github.com/weir-project/weir/pkg/fusion"
 )
 
 func ExampleFuse() {

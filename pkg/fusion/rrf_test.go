@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-project/weir/services/retriever/internal/fusion"
+	"github.com/weir-project/weir/pkg/fusion"
 )
 
 type passage struct {
