@@ -26,21 +26,24 @@ const (
 )
 
 // Version names the algorithm; it changes when the same input gives other chunks.
-const Version = "c1"
+const Version = "c2"
 
 // Chunk is one piece of a document.
 type Chunk struct {
-	Ordinal     int        // from 0
-	Start       int        // bytes into the document's text; before CoreStart when there is overlap
-	End         int        // exclusive; what lies between it and the next core is white space
-	CoreStart   int        // cores partition the text: this one ends where the next begins
-	Text        string     // exactly text[Start:End], at most MaxTextBytes
-	HeadingPath []string   // of the block at CoreStart, outermost first
-	PageFrom    int        // physical, from 1; 0 without pages
-	PageTo      int        // of the last character
-	Kind        parse.Kind // of the block at CoreStart, or of the first one behind leading headings
-	Tokens      int        // of Input, by the configured counter
-	Context     string     // headings not in Text, repeated table header or fence language; may be empty
+	Ordinal     int          // from 0
+	Start       int          // bytes into the document's text; before CoreStart when there is overlap
+	End         int          // exclusive; what lies between it and the next core is white space
+	CoreStart   int          // cores partition the text: this one ends where the next begins
+	Text        string       // exactly text[Start:End], at most MaxTextBytes
+	HeadingPath []string     // of the block at CoreStart, or of the first one behind leading headings; outermost first
+	Place       parse.Place  // of the whole chunk; with strategy whole what all its blocks share
+	PageFrom    int          // physical, from 1; 0 without pages
+	PageTo      int          // of the last character
+	LineFrom    int          // in the source, or row of the sheet, from 1; 0 when unknown
+	LineTo      int          // of the last character; never less than LineFrom
+	Kinds       []parse.Kind // of its blocks, each once, in the order of the text; at least one
+	Tokens      int          // of Input, by the configured counter
+	Context     string       // headings not in Text, repeated table header or fence language; may be empty
 }
 
 // Input is what a model gets to see: the context, a line end, the text. The document's title and the

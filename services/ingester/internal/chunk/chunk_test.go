@@ -82,7 +82,7 @@ func TestSectionsKeepTheirHeadings(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s|%s|%s", strings.Join(c.HeadingPath, "/"), c.Context, strings.Join(strings.Fields(c.Text), " ")))
 	}
 	want := []string{
-		"Pump||# Pump ## Faults E-4217 means no flow.",
+		"Pump/Faults||# Pump ## Faults E-4217 means no flow.",
 		"Pump/Care|Pump|## Care Clean it. ``` # no heading ```",
 		"End||# End",
 	}

@@ -3,6 +3,8 @@ package chunk
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weir-project/weir/services/ingester/internal/parse"
 )
 
 // context is what a chunk whose core begins at byte at of a block should be read with: the headings
@@ -18,15 +20,21 @@ func (p *packer) context(block, at int) string {
 	if headings := p.clipLeft(path); headings != "" {
 		parts = append(parts, headings)
 	}
-	if b.HeaderEnd > b.Start && at >= b.HeaderEnd {
-		if header := p.clipRight(strings.TrimSpace(p.doc.Text[b.Start:b.HeaderEnd])); header != "" {
-			parts = append(parts, header)
-		}
+	if header := p.clipRight(strings.TrimSpace(p.header(b, at))); header != "" {
+		parts = append(parts, header)
 	}
 	if b.Lang != "" && at > b.Start && p.counter.Count(b.Lang) <= p.size/4 {
 		parts = append(parts, b.Lang)
 	}
 	return strings.Join(parts, "\n")
+}
+
+// header is the rows that name the columns of a table that a chunk goes on with.
+func (p *packer) header(b parse.Block, at int) string {
+	if b.HeaderEnd > b.Start && at >= b.HeaderEnd {
+		return p.doc.Text[b.Start:b.HeaderEnd]
+	}
+	return b.Header
 }
 
 // contextBytes bounds each part of a context before it is counted, so that a monstrous heading or

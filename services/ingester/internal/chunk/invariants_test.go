@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -62,10 +63,10 @@ func checkInvariants(t *testing.T, doc parse.Document, counter Counter, size, ov
 		}
 		checkBorders(at, doc.Text, borders, counter, size, c)
 		checkTokens(at, doc.Text, counter, size, overlap, c)
-		block := blockHolding(doc, c.CoreStart)
-		if !reflect.DeepEqual(c.HeadingPath, block.HeadingPath) {
-			at("heading path %q, block has %q", c.HeadingPath, block.HeadingPath)
+		if path := pathOf(doc, c); !reflect.DeepEqual(c.HeadingPath, path) {
+			at("heading path %q, block has %q", c.HeadingPath, path)
 		}
+		checkPlace(at, doc, c)
 		if from, to := blockHolding(doc, c.Start).Page, blockHolding(doc, c.End-1).Page; c.PageFrom != from || c.PageTo != to {
 			at("pages %d-%d, want %d-%d", c.PageFrom, c.PageTo, from, to)
 		}
@@ -111,6 +112,53 @@ func blockHolding(doc parse.Document, at int) parse.Block {
 	return doc.Blocks[len(doc.Blocks)-1]
 }
 
+// pathOf is that of the block the core begins in, or of the first content behind headings.
+func pathOf(doc parse.Document, c Chunk) []string {
+	for _, b := range doc.Blocks {
+		if b.End <= c.CoreStart {
+			continue
+		}
+		content := b.Kind != parse.KindHeading && strings.TrimSpace(doc.Text[b.Start:b.End]) != ""
+		if content || b.End >= c.End {
+			return b.HeadingPath
+		}
+	}
+	return nil
+}
+
+// checkPlace holds the chunk's place, lines and kinds against all blocks under it.
+func checkPlace(at func(string, ...any), doc parse.Document, c Chunk) {
+	kinds := map[parse.Kind]bool{}
+	from, to := 0, 0
+	for _, b := range doc.Blocks {
+		if b.End <= c.Start || b.Start >= c.End || strings.TrimSpace(doc.Text[b.Start:b.End]) == "" {
+			continue
+		}
+		kinds[b.Kind] = true
+		if b.Place != c.Place {
+			at("place %+v, block %+v", c.Place, b.Place)
+		}
+		if b.Line > 0 {
+			start, end := max(b.Start, c.Start), min(b.End, c.End)-1
+			if from == 0 {
+				from = b.Line + strings.Count(doc.Text[b.Start:start], "\n")
+			}
+			to = b.Line + strings.Count(doc.Text[b.Start:end], "\n")
+		}
+	}
+	for k := range kinds {
+		if !slices.Contains(c.Kinds, k) {
+			at("kinds %q, want %q among them", c.Kinds, k)
+		}
+	}
+	if len(c.Kinds) == 0 || c.LineFrom > c.LineTo {
+		at("kinds %q, lines %d-%d", c.Kinds, c.LineFrom, c.LineTo)
+	}
+	if strings.TrimSpace(doc.Text[c.Start:c.End]) != "" && (c.LineFrom != from || c.LineTo != to) {
+		at("lines %d-%d, want %d-%d", c.LineFrom, c.LineTo, from, to)
+	}
+}
+
 func graphemeBorders(text string) map[int]bool {
 	out := map[int]bool{0: true, len(text): true}
 	it := graphemes.FromString(text)
@@ -136,6 +184,7 @@ func randomDocument(r *rand.Rand) parse.Document {
 	var text strings.Builder
 	var blocks []parse.Block
 	var path []string
+	line, place := 1, parse.Place{}
 	page := 0
 	if r.IntN(2) == 0 {
 		page = 1
@@ -144,7 +193,11 @@ func randomDocument(r *rand.Rand) parse.Document {
 		kind := []parse.Kind{
 			parse.KindHeading, parse.KindParagraph, parse.KindParagraph, parse.KindList, parse.KindTable, parse.KindCode,
 		}[r.IntN(6)]
-		b := parse.Block{Kind: kind, Start: text.Len(), Page: page}
+		if r.IntN(5) == 0 {
+			place.Slide++
+			path = nil
+		}
+		b := parse.Block{Kind: kind, Place: place, Start: text.Len(), Page: page, Line: line}
 		content := randomText(r, r.IntN(400))
 		switch kind {
 		case parse.KindHeading:
@@ -157,6 +210,9 @@ func randomDocument(r *rand.Rand) parse.Document {
 		case parse.KindCode:
 			b.Lang = "go"
 		}
+		line += strings.Count(content, "\n")
+		b.LineEnd = b.Line + strings.Count(strings.TrimRight(content, " \t\n"), "\n")
+		line += 1 + r.IntN(3)
 		text.WriteString(content)
 		text.WriteString(strings.Repeat("\n", r.IntN(3)+1))
 		b.End, b.HeadingPath = text.Len(), path

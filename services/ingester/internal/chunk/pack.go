@@ -8,7 +8,8 @@ import (
 	"github.com/weir-project/weir/services/ingester/internal/parse"
 )
 
-// packer fills chunks with units, section by section. A section is what stands under one heading.
+// packer fills chunks with units, section by section. A section is what stands under one heading
+// in one place.
 type packer struct {
 	doc      parse.Document
 	counter  Counter
@@ -18,6 +19,7 @@ type packer struct {
 	sections bool
 	out      []Chunk
 	headings headingMemo
+	memo     lineMemo
 }
 
 func (p *packer) run() []Chunk {
@@ -63,6 +65,9 @@ func (p *packer) sectionEnd(from int) int {
 	}
 	body := false
 	for i := from; i < len(blocks); i++ {
+		if blocks[i].Place != blocks[from].Place {
+			return i
+		}
 		if blocks[i].Kind == parse.KindHeading {
 			if body {
 				return i
@@ -82,7 +87,7 @@ func (p *packer) units(from, to, begin int) *unitMaker {
 		b := p.doc.Blocks[i]
 		whole := max(1, p.size-p.cost(p.context(i, b.Start)))
 		rest := whole
-		if b.HeaderEnd > b.Start || b.Lang != "" {
+		if b.HeaderEnd > b.Start || b.Header != "" || b.Lang != "" {
 			rest = max(1, p.size-p.cost(p.context(i, b.End)))
 		}
 		m.blockUnits(i, b, whole, rest)
@@ -120,24 +125,15 @@ func (p *packer) blockAt(at int) int {
 
 // chunk builds the chunk of a span.
 func (p *packer) chunk(start, core, end int, context string, tokens int) Chunk {
-	at := min(p.blockAt(core), len(p.doc.Blocks)-1)
 	last := min(p.blockAt(max(end-1, start)), len(p.doc.Blocks)-1)
-	first := min(p.blockAt(start), at)
+	first := min(p.blockAt(start), last)
+	o := p.origin(first, last, start, end)
 	return Chunk{
 		Start: start, End: end, CoreStart: core, Text: p.doc.Text[start:end],
-		HeadingPath: p.doc.Blocks[at].HeadingPath,
-		PageFrom:    p.doc.Blocks[first].Page, PageTo: p.doc.Blocks[last].Page,
-		Kind: p.kind(at, last), Tokens: tokens, Context: context,
+		HeadingPath: p.path(min(p.blockAt(core), last), last), Place: o.place,
+		PageFrom: o.pageFrom, PageTo: o.pageTo, LineFrom: o.lineFrom, LineTo: o.lineTo,
+		Kinds: o.kinds, Tokens: tokens, Context: context,
 	}
-}
-
-func (p *packer) kind(first, last int) parse.Kind {
-	for i := first; i <= last; i++ {
-		if b := p.doc.Blocks[i]; b.Kind != parse.KindHeading && !blankSpan(p.doc.Text, b) {
-			return b.Kind
-		}
-	}
-	return p.doc.Blocks[first].Kind
 }
 
 // section packs the units of one section.

@@ -24,18 +24,31 @@ type Document struct {
 	Warnings []string // for people; never document text
 	Pages    int      // physical pages, 0 for formats without pages
 	Format   string   // name of the format that was read, as in Formats
+	Charset  string   // of a text format, as it was decoded, in the IANA spelling; empty for the others
+}
+
+// Place is the part of its source that a block stands in. A zero field: the source has no such part.
+// Chunks never reach from one place into another.
+type Place struct {
+	Slide      int    `json:"slide,omitempty"`      // physical, from 1
+	Sheet      string `json:"sheet,omitempty"`      // name
+	Chapter    string `json:"chapter,omitempty"`    // title in the book's table of contents
+	Attachment string `json:"attachment,omitempty"` // file name; of one inside another: outer/inner
 }
 
 // Block is one structural part. Text[Start:End] includes the white space up to the next block.
 type Block struct {
 	Kind        Kind     `json:"kind"`
+	Place                // JSON has its fields beside the others
 	Level       int      `json:"level,omitempty"` // of a heading, from 1; 0 otherwise
 	Start       int      `json:"start"`           // bytes into Text
 	End         int      `json:"end"`             // bytes into Text, exclusive
 	HeadingPath []string `json:"headingPath,omitempty"`
 	Page        int      `json:"page,omitempty"`      // physical, from 1; 0 without pages
-	Line        int      `json:"line,omitempty"`      // first line in the source, from 1; 0 when unknown
+	Line        int      `json:"line,omitempty"`      // first line in the source, or row of the sheet, from 1; 0 when unknown
+	LineEnd     int      `json:"lineEnd,omitempty"`   // last one; 0 when unknown
 	HeaderEnd   int      `json:"headerEnd,omitempty"` // of a table: Text[Start:HeaderEnd] are its header rows; 0 without
+	Header      string   `json:"header,omitempty"`    // of a table that goes on from the block before: its header rows
 	Lang        string   `json:"lang,omitempty"`      // of code, when the source says so
 }
 
@@ -48,6 +61,8 @@ type part struct {
 	lang   string
 	page   int
 	line   int
+	end    int    // last line; 0: as many lines as text has, when line is known
+	over   string // header rows of the table that this part continues
 }
 
 // builder joins parts into a Document. Readers use add and warn; done gives the result.
@@ -56,6 +71,8 @@ type builder struct {
 	text     strings.Builder
 	blocks   []Block
 	path     headingPath
+	at       Place  // of the parts that follow; move changes it
+	within   string // attachment that is being read, see Place
 	title    string
 	warnings []string
 	pages    int
@@ -81,6 +98,15 @@ func (b *builder) add(p part) error {
 	return b.place(p, text, header, "\n\n")
 }
 
+// move makes p, within the attachment being read, the place of the parts that follow. Headings of
+// another place do not stand above them.
+func (b *builder) move(p Place) {
+	p.Attachment = b.within
+	if p != b.at {
+		b.at, b.path = p, headingPath{}
+	}
+}
+
 // place appends text as it is, then gap. The text must be normalised.
 func (b *builder) place(p part, text, header, gap string) error {
 	if b.text.Len()+len(text)+len(gap) > b.limits.TextBytes {
@@ -90,7 +116,11 @@ func (b *builder) place(p part, text, header, gap string) error {
 	b.text.WriteString(text)
 	b.text.WriteString(gap)
 	block := Block{
-		Kind: p.kind, Start: start, End: b.text.Len(), Page: p.page, Line: p.line, Lang: p.lang,
+		Kind: p.kind, Place: b.at, Start: start, End: b.text.Len(), Page: p.page, Line: p.line, LineEnd: p.end, Lang: p.lang,
+		Header: p.over,
+	}
+	if p.line > 0 && p.end == 0 {
+		block.LineEnd = p.line + strings.Count(text, "\n")
 	}
 	if header != "" && strings.HasPrefix(text, header) && len(header) < len(text) {
 		block.HeaderEnd = start + len(header)

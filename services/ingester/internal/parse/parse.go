@@ -24,6 +24,8 @@ type Parser struct {
 	Logger *slog.Logger // told when this system lacks one of the child's limits; nil: silent
 	// Worker is the program that reads PDFs, one whose main starts with parseworker.Main. Empty: this one.
 	Worker string
+	// Recognise gives the text that an image shows (OCR), "" when it sees none. nil: images end NO_TEXT.
+	Recognise func(ctx context.Context, image []byte) (string, error)
 }
 
 // source is what a format's reader gets.
