@@ -24,14 +24,20 @@ const (
 // RetrieveRequest asks for the chunks most relevant to a query. Pointers and raw fields are absent
 // when nil: a request gives part of the configuration, the knowledge base and the system the rest.
 type RetrieveRequest struct {
-	KnowledgeBaseName string                  `json:"knowledgeBaseName,omitempty"`
-	Subspace          []string                `json:"subspace,omitempty"`
-	Query             *RetrievalQuery         `json:"retrievalQuery"`
-	Configuration     *RetrievalConfiguration `json:"retrievalConfiguration,omitempty"`
-	GroupBy           *GroupBy                `json:"groupBy,omitempty"`
-	Explain           bool                    `json:"explain,omitempty"`
-	Highlight         bool                    `json:"highlight,omitempty"`
-	AllowPartial      bool                    `json:"allowPartial,omitempty"`
+	KnowledgeBaseName string `json:"knowledgeBaseName,omitempty"`
+	// KnowledgeBaseNames are the knowledge bases to look in, on the subject of AllScope and nowhere else: up to
+	// MaxKnowledgeBases, none twice. An empty list has no results.
+	KnowledgeBaseNames []string `json:"knowledgeBaseNames,omitempty"`
+	Subspace           []string `json:"subspace,omitempty"`
+	// Subspaces takes the place of Subspace where there are KnowledgeBaseNames: the subspaces of each that has
+	// any, by its name.
+	Subspaces     map[string][]string     `json:"subspaces,omitempty"`
+	Query         *RetrievalQuery         `json:"retrievalQuery"`
+	Configuration *RetrievalConfiguration `json:"retrievalConfiguration,omitempty"`
+	GroupBy       *GroupBy                `json:"groupBy,omitempty"`
+	Explain       bool                    `json:"explain,omitempty"`
+	Highlight     bool                    `json:"highlight,omitempty"`
+	AllowPartial  bool                    `json:"allowPartial,omitempty"`
 	// Cursor is the nextCursor of an earlier reply to the very same request: the results after it.
 	Cursor string `json:"cursor,omitempty"`
 }
@@ -111,6 +117,7 @@ type RerankingConfig struct {
 	NumberOfResults *int          `json:"numberOfResults,omitempty"` // N3, 1 to 1000
 	Weight          *WeightConfig `json:"weightConfiguration,omitempty"`
 	RRF             *RRFConfig    `json:"rrfConfiguration,omitempty"`
+	Model           *ModelConfig  `json:"modelConfiguration,omitempty"`
 }
 
 // WeightConfig holds the weights of WEIGHT: finite, not negative, not both 0.
@@ -126,15 +133,23 @@ type RRFConfig struct {
 	K        *json.Number `json:"k,omitempty"` // an integer of 1 or more
 }
 
+// ModelConfig chooses the rerank model of MODEL, among those that the server is set up with.
+type ModelConfig struct {
+	Provider string `json:"provider,omitempty"` // name of a configured provider; absent: the first of them
+	Model    string `json:"model,omitempty"`    // one of the provider's; absent: its first
+}
+
 // RetrieveReply is the data of a successful retrieve.
 type RetrieveReply struct {
 	Results     []RetrievedChunk `json:"retrievalResults"`
 	NextCursor  string           `json:"nextCursor,omitempty"` // for the candidates behind these results; absent: there are none
 	Truncated   bool             `json:"truncated,omitempty"`  // cut to fit the server's payload limit
+	Failures    []KBFailure      `json:"failures,omitempty"`   // of several knowledge bases, those that gave nothing
 	Diagnostics Diagnostics      `json:"diagnostics"`
 }
 
-// RetrievedChunk is one result.
+// RetrievedChunk is one result. Of several knowledge bases, chunks of the same text are one result: that of
+// the best of them, with all of them as its sources.
 type RetrievedChunk struct {
 	DocID          string          `json:"docId"`
 	ChunkID        int             `json:"chunkId"`
@@ -149,6 +164,8 @@ type RetrievedChunk struct {
 	PageTo         int             `json:"pageTo,omitempty"`
 	RawScore       *float64        `json:"rawScore,omitempty"`
 	RawScoreScaled *float64        `json:"rawScoreScaled,omitempty"`
+	KBIDs          []string        `json:"kbIds,omitempty"`         // names of the knowledge bases among Sources, sorted
+	Sources        []ChunkSource   `json:"sources,omitempty"`       // of a retrieval over several knowledge bases, the best first
 	RetrievalPath  string          `json:"retrievalPath,omitempty"` // FULL_TEXT_FALLBACK: score is BM25, not a similarity
 	Highlights     []Highlight     `json:"highlights,omitempty"`
 	Vector         []float32       `json:"vector,omitempty"`
@@ -175,9 +192,17 @@ type Mark struct {
 
 // Explain tells where a result's score comes from.
 type Explain struct {
-	Fusion   string     `json:"fusion"` // WEIGHT, RRF, or the name of the only leg
-	Dense    *LegDetail `json:"dense,omitempty"`
-	FullText *LegDetail `json:"fullText,omitempty"`
+	Fusion   string       `json:"fusion"` // WEIGHT, RRF, MODEL, or the name of the only leg
+	Dense    *LegDetail   `json:"dense,omitempty"`
+	FullText *LegDetail   `json:"fullText,omitempty"`
+	Model    *ModelDetail `json:"model,omitempty"` // with MODEL
+}
+
+// ModelDetail is what the rerank model says of a result.
+type ModelDetail struct {
+	Raw     float64 `json:"raw"`               // as the model gave it, larger is better; 0 when it gave none
+	Scaled  float64 `json:"scaled"`            // brought to 0..1
+	Omitted bool    `json:"omitted,omitempty"` // the model left the result out: it stands behind all others
 }
 
 // LegDetail is a result's place in one leg.
@@ -190,15 +215,32 @@ type LegDetail struct {
 
 // Diagnostics tells how the answer came about.
 type Diagnostics struct {
-	Generation int64           `json:"generation"`
+	Generation int64           `json:"generation"` // 0 of several knowledge bases
 	Dense      *LegDiagnostics `json:"dense,omitempty"`
 	FullText   *LegDiagnostics `json:"fullText,omitempty"`
 	Fusion     string          `json:"fusion"`
 	Timing     Timing          `json:"timing"`
+	Rerank     *RerankReport   `json:"rerank,omitempty"`   // when a rerank model was asked
 	Degraded   []string        `json:"degraded,omitempty"` // legs that failed under allowPartial, with the cause
+	Dropped    []string        `json:"dropped,omitempty"`  // rerank: no time was left for the model, the order is that of RRF
 	Skipped    int             `json:"skipped,omitempty"`  // results of a cursor that are gone meanwhile
 	Restarted  bool            `json:"restarted,omitempty"`
 	Notes      []string        `json:"notes,omitempty"`
+	// KnowledgeBases tells of each of several knowledge bases that answered, in the order of the request.
+	KnowledgeBases []KBReport `json:"knowledgeBases,omitempty"`
+}
+
+// DroppedRerank stands in Dropped.
+const DroppedRerank = "rerank"
+
+// RerankReport tells how the rerank model answered.
+type RerankReport struct {
+	Provider  string  `json:"provider"`
+	Model     string  `json:"model,omitempty"`
+	Documents int     `json:"documents"`         // sent
+	Cut       int     `json:"cut,omitempty"`     // of those, longer than the provider takes
+	Omitted   int     `json:"omitted,omitempty"` // of those, without a score in the answer
+	Millis    float64 `json:"ms"`
 }
 
 // LegDiagnostics tells how one leg answered.

@@ -77,6 +77,9 @@ var all = []struct {
 	{"retrieve_request_vector", sampleVectorRetrieve(), true},
 	{"retrieve_reply", sampleRetrieveReply(), false},
 	{"retrieve_reply_fallback", sampleFallbackReply(), false},
+	{"retrieve_reply_model", sampleModelReply(), false},
+	{"retrieve_all_request", sampleMultiRetrieve(), true},
+	{"retrieve_all_reply", sampleMultiReply(), false},
 	{"batch_retrieve", &BatchRetrieve{Queries: []RetrieveRequest{{Query: &RetrievalQuery{Type: QueryText, Text: "what is covered?"}}, *sampleVectorRetrieve()}}, true},
 	{"batch_reply", &BatchReply{Results: []RetrieveReply{*sampleFallbackReply(), {
 		Results: []RetrievedChunk{}, Diagnostics: Diagnostics{Generation: 31, Fusion: "DENSE_VECTOR"},
@@ -179,7 +182,8 @@ func sampleRetrieve() *RetrieveRequest {
 			FullText: &FullTextConfig{NumberOfResults: ptr(20), Syntax: SyntaxSimple, K1: ptr(1.2), B: ptr(0.75)},
 			Reranking: &RerankingConfig{
 				Type: RerankWeight, NumberOfResults: ptr(10), Weight: &WeightConfig{Dense: ptr(0.7), FullText: ptr(0.3)},
-				RRF: &RRFConfig{Dense: ptr(1.0), FullText: ptr(1.0), K: ptr(json.Number("60"))},
+				RRF:   &RRFConfig{Dense: ptr(1.0), FullText: ptr(1.0), K: ptr(json.Number("60"))},
+				Model: &ModelConfig{Provider: "local", Model: "bge-reranker-v2-m3"},
 			},
 			Filter:           raw(`{"greaterThanOrEquals":{"key":"pages","value":12}}`),
 			FilterExpression: NewExpression("pages IS NOT NULL"),
@@ -205,6 +209,50 @@ func sampleFallbackReply() *RetrieveReply {
 		}},
 		Diagnostics: Diagnostics{
 			Generation: 31, Dense: &LegDiagnostics{Exact: true}, FullText: &LegDiagnostics{Exact: true, Index: "segments", Candidates: 1, Terms: 1}, Fusion: "FULL_TEXT",
+		},
+	}
+}
+
+func sampleModelReply() *RetrieveReply {
+	return &RetrieveReply{
+		Results: []RetrievedChunk{{
+			DocID: "a", OSSKey: "a", Score: -1.25, Content: "Revenue grew.", Subspace: "legal", Metadata: raw(`{}`), RawScore: ptr(-1.25), RawScoreScaled: ptr(0.0),
+			Explain: &Explain{Fusion: "MODEL", Dense: &LegDetail{Rank: 2, Raw: 0.88, Scaled: 0.94}, Model: &ModelDetail{Raw: -1.25}},
+		}, {
+			DocID: "b", OSSKey: "b", Content: "Costs grew.", Subspace: "legal", Metadata: raw(`{}`), RawScore: ptr(0.0), RawScoreScaled: ptr(0.0),
+			Explain: &Explain{Fusion: "MODEL", Dense: &LegDetail{Rank: 1, Raw: 0.9, Scaled: 0.95}, Model: &ModelDetail{Omitted: true}},
+		}},
+		Diagnostics: Diagnostics{
+			Generation: 31, Dense: &LegDiagnostics{Exact: true, Candidates: 2}, Fusion: "MODEL",
+			Rerank: &RerankReport{Provider: "local", Model: "bge-reranker-v2-m3", Documents: 2, Cut: 1, Omitted: 1, Millis: 41.5},
+		},
+	}
+}
+
+func sampleMultiRetrieve() *RetrieveRequest {
+	return &RetrieveRequest{
+		KnowledgeBaseNames: []string{"manuals", "reports"}, Subspaces: map[string][]string{"reports": {"legal", "public"}},
+		Query: &RetrievalQuery{Type: QueryText, Text: "what is covered?"}, Explain: true,
+	}
+}
+
+func sampleMultiReply() *RetrieveReply {
+	return &RetrieveReply{
+		Results: []RetrievedChunk{{
+			DocID: "annual report 2025.pdf", ChunkID: 7, OSSKey: "s3/2025/annual.pdf", Score: 0.91, Content: "Revenue grew.", Subspace: "legal",
+			Metadata: raw(`{"pages":12}`), RawScore: ptr(0.91), RawScoreScaled: ptr(0.91), KBIDs: []string{"manuals", "reports"},
+			Sources: []ChunkSource{
+				{KB: "reports", Subspace: "legal", DocID: "annual report 2025.pdf", ChunkID: 7, Score: 0.91},
+				{KB: "manuals", Subspace: DefaultSubspace, DocID: "copy", Score: 0.87},
+			},
+		}},
+		Failures: []KBFailure{{KB: "archive", Code: CodeUnavailable, Message: "something the request needs is away"}},
+		Diagnostics: Diagnostics{
+			Fusion: "RRF", Dropped: []string{DroppedRerank}, Notes: []string{"no time was left for the rerank model"},
+			KnowledgeBases: []KBReport{
+				{KB: "manuals", Generation: 12, Dense: &LegDiagnostics{Exact: true, Candidates: 20, Millis: 1.5}, Degraded: []string{"FULL_TEXT: UNAVAILABLE"}},
+				{KB: "reports", Generation: 31, FullText: &LegDiagnostics{Exact: true, Index: "segments", Candidates: 20, Terms: 3}, Restarted: true, Notes: []string{"terms of the query beyond 64 were left out"}},
+			},
 		},
 	}
 }

@@ -13,6 +13,10 @@ import (
 func CheckQuery(limits messages.RetrieveLimits, req *messages.RetrieveRequest) error {
 	q := req.Query
 	switch {
+	case req.KnowledgeBaseNames != nil:
+		return messages.Invalid("knowledgeBaseNames", "belongs on the subject of several knowledge bases, _all")
+	case req.Subspaces != nil:
+		return messages.Invalid("subspaces", "belongs to several knowledge bases; of one it is subspace")
 	case q == nil:
 		return messages.Invalid("retrievalQuery", "is missing")
 	case q.Type == "":
