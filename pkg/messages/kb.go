@@ -186,6 +186,7 @@ type CreateKB struct {
 	Chunking          *Chunking         `json:"chunkingConfiguration,omitempty"`
 	Analyzer          string            `json:"analyzer,omitempty"` // default lex1
 	Retrieval         json.RawMessage   `json:"retrievalConfiguration,omitempty"`
+	MandatoryFilter   json.RawMessage   `json:"mandatoryFilter,omitempty"` // see UpdateKB
 }
 
 // MaxDescriptionBytes and MaxTagsBytes bound what people write about a knowledge base.
@@ -229,14 +230,19 @@ func ValidateDescription(description string, tags map[string]string) error {
 	return nil
 }
 
-// UpdateKB is the body of kb_update: absent keys leave things as they are, null clears description
-// and tags. Metadata lists fields to add.
+// UpdateKB is the body of kb_update: absent keys leave things as they are, null clears description,
+// tags, retrievalConfiguration and mandatoryFilter. Metadata lists fields to add.
+//
+// MandatoryFilter is a condition on metadata, in JSON or as an expression in a string, that every request
+// about documents is under, whatever it says itself. It may name internal fields, and $tenant stands for the
+// tenant. pkg/pgstore/filter reads it.
 type UpdateKB struct {
 	KnowledgeBaseName string          `json:"knowledgeBaseName,omitempty"`
 	Description       json.RawMessage `json:"description,omitempty"`
 	Tags              json.RawMessage `json:"tags,omitempty"`
 	Metadata          MetadataSchema  `json:"metadata,omitempty"`
 	Retrieval         json.RawMessage `json:"retrievalConfiguration,omitempty"`
+	MandatoryFilter   json.RawMessage `json:"mandatoryFilter,omitempty"`
 }
 
 // KBInfo describes a knowledge base in replies.
@@ -252,6 +258,7 @@ type KBInfo struct {
 	Chunking          Chunking          `json:"chunkingConfiguration"`
 	Analyzer          string            `json:"analyzer"`
 	Retrieval         json.RawMessage   `json:"retrievalConfiguration,omitempty"`
+	MandatoryFilter   json.RawMessage   `json:"mandatoryFilter,omitempty"`
 	Generation        int64             `json:"generation"`
 	CreatedAt         time.Time         `json:"createdAt"`
 	UpdatedAt         time.Time         `json:"updatedAt"`

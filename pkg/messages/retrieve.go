@@ -42,8 +42,10 @@ type RetrieveRequest struct {
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// RetrievalQuery is what to look for. Type is TEXT. A vector takes the place of the text's in the dense
-// leg; the text still feeds the full-text leg and may be left out when only the dense leg is asked for.
+// RetrievalQuery is what to look for. Type is TEXT or FILTER. A vector takes the place of the text's in the
+// dense leg; the text still feeds the full-text leg and may be left out when only the dense leg is asked for.
+// FILTER asks for every chunk whose document meets the filter, in order of subspace, document id and chunk id:
+// nothing is ranked, and text and vector play no part.
 type RetrievalQuery struct {
 	Type   string    `json:"type"`
 	Text   string    `json:"text,omitempty"`
@@ -60,8 +62,11 @@ type GroupBy struct {
 // GroupByDocument is the only type of grouping.
 const GroupByDocument = "document"
 
-// QueryText is the query type of a text.
-const QueryText = "TEXT"
+// The query types.
+const (
+	QueryText   = "TEXT"
+	QueryFilter = "FILTER"
+)
 
 // RetrievalConfiguration says how to look.
 type RetrievalConfiguration struct {
@@ -80,6 +85,8 @@ type RetrievalConfiguration struct {
 	FilterExpression json.RawMessage `json:"filterExpression,omitempty"` // Expression reads it, NewExpression makes it
 	// Limits tightens the server's limits by a preset, tablestore. Of a knowledge base only.
 	Limits string `json:"limits,omitempty"`
+	// FilterLimits tightens the server's limits on filters. Of a knowledge base only.
+	FilterLimits *FilterLimits `json:"filterLimits,omitempty"`
 }
 
 // DenseConfig bounds the dense leg.
@@ -154,7 +161,7 @@ type RetrievedChunk struct {
 	DocID          string          `json:"docId"`
 	ChunkID        int             `json:"chunkId"`
 	OSSKey         string          `json:"ossKey"`
-	Score          float64         `json:"score"`
+	Score          float64         `json:"score,omitempty"` // always there, 0 as well, except in results of a FILTER query
 	Content        string          `json:"content"`
 	Subspace       string          `json:"subspace"`
 	Metadata       json.RawMessage `json:"metadata"`
@@ -166,14 +173,33 @@ type RetrievedChunk struct {
 	RawScoreScaled *float64        `json:"rawScoreScaled,omitempty"`
 	KBIDs          []string        `json:"kbIds,omitempty"`         // names of the knowledge bases among Sources, sorted
 	Sources        []ChunkSource   `json:"sources,omitempty"`       // of a retrieval over several knowledge bases, the best first
-	RetrievalPath  string          `json:"retrievalPath,omitempty"` // FULL_TEXT_FALLBACK: score is BM25, not a similarity
+	RetrievalPath  string          `json:"retrievalPath,omitempty"` // FULL_TEXT_FALLBACK: score is BM25, not a similarity; FILTER: there is no score
 	Highlights     []Highlight     `json:"highlights,omitempty"`
 	Vector         []float32       `json:"vector,omitempty"`
 	Explain        *Explain        `json:"explain,omitempty"`
 }
 
-// PathFallback is the retrieval path of results that the full-text leg gave in place of an empty dense one.
-const PathFallback = "FULL_TEXT_FALLBACK"
+// Retrieval paths other than the usual one.
+const (
+	PathFallback = "FULL_TEXT_FALLBACK" // the full-text leg gave the result in place of an empty dense one
+	PathFilter   = "FILTER"             // a FILTER query gave it: nothing was ranked
+)
+
+// MarshalJSON leaves the score out of what was not ranked, and only there.
+func (c RetrievedChunk) MarshalJSON() ([]byte, error) {
+	type plain RetrievedChunk
+	if c.RetrievalPath == PathFilter {
+		c.Score = 0
+		return json.Marshal(plain(c))
+	}
+	return json.Marshal(struct {
+		DocID   string  `json:"docId"`
+		ChunkID int     `json:"chunkId"`
+		OSSKey  string  `json:"ossKey"`
+		Score   float64 `json:"score"`
+		plain
+	}{c.DocID, c.ChunkID, c.OSSKey, c.Score, plain(c)})
+}
 
 // Highlight is a piece of a result's content that holds words of the query. Offsets are counted in
 // characters (code points) of the content, ends exclusive.

@@ -15,16 +15,17 @@ type RetrieveLimits struct {
 	Candidates int // N1 and N2
 	Results    int // N3
 	Subspaces  int // names in a request
+	Filter     FilterLimits
 }
 
 // DefaultRetrieveLimits returns the usual limits.
 func DefaultRetrieveLimits() RetrieveLimits {
-	return RetrieveLimits{QueryRunes: 4096, Candidates: 1000, Results: 1000, Subspaces: 32}
+	return RetrieveLimits{QueryRunes: 4096, Candidates: 1000, Results: 1000, Subspaces: 32, Filter: DefaultFilterLimits()}
 }
 
 // TablestoreRetrieveLimits returns the limits of the service whose wire format is spoken here.
 func TablestoreRetrieveLimits() RetrieveLimits {
-	return RetrieveLimits{QueryRunes: 128, Candidates: 100, Results: 100, Subspaces: 32}
+	return RetrieveLimits{QueryRunes: 128, Candidates: 100, Results: 100, Subspaces: 32, Filter: DefaultFilterLimits()}
 }
 
 // RetrieveLimitsNamed returns a preset of limits: default (or nothing) or tablestore.
@@ -187,23 +188,28 @@ func (c *RetrievalConfiguration) ValidateStored(limits RetrieveLimits) error {
 	if _, ok := RetrieveLimitsNamed(c.Limits); !ok {
 		return Invalid(configRoot+".limits", "must be default or tablestore")
 	}
+	if err := c.FilterLimits.validate(); err != nil {
+		return err
+	}
 	request := *c
-	request.Limits = ""
+	request.Limits, request.FilterLimits = "", nil
 	return request.Validate(c.Tightened(limits))
 }
 
 // Tightened returns the limits as the configuration of a knowledge base tightens them; nil does not.
 func (c *RetrievalConfiguration) Tightened(limits RetrieveLimits) RetrieveLimits {
-	if c == nil || c.Limits == "" {
+	if c == nil {
 		return limits
 	}
+	limits.Filter = c.FilterLimits.tightened(limits.Filter)
 	l, ok := RetrieveLimitsNamed(c.Limits)
-	if !ok {
+	if !ok || c.Limits == "" {
 		return limits
 	}
 	return RetrieveLimits{
 		QueryRunes: min(limits.QueryRunes, l.QueryRunes), Candidates: min(limits.Candidates, l.Candidates),
 		Results: min(limits.Results, l.Results), Subspaces: min(limits.Subspaces, l.Subspaces),
+		Filter: limits.Filter,
 	}
 }
 
@@ -215,6 +221,9 @@ func (c *RetrievalConfiguration) Validate(limits RetrieveLimits) error {
 	}
 	if c.Limits != "" {
 		return Invalid(configRoot+".limits", "is a setting of the knowledge base, not of a request")
+	}
+	if c.FilterLimits != nil {
+		return Invalid(configRoot+".filterLimits", "is a setting of the knowledge base, not of a request")
 	}
 	if err := checkSearchTypes(c.SearchType); err != nil {
 		return err

@@ -50,6 +50,10 @@ var all = []struct {
 		KnowledgeBaseName: "manuals", Description: raw(`null`), Tags: raw(`{"owner":"docs"}`),
 		Metadata: MetadataSchema{{Name: "reviewed", Type: TypeDate}}, Retrieval: raw(`{"searchType":["FULL_TEXT"]}`),
 	}, true},
+	{"kb_update_mandatory_filter", &UpdateKB{
+		MandatoryFilter: raw(`{"orAll":[{"equals":{"key":"owner","value":"$tenant"}},{"isNull":{"key":"owner"}}]}`),
+		Retrieval:       raw(`{"filterLimits":{"depth":4,"conditions":32}}`),
+	}, true},
 	{"kb_ref", &KBRef{KnowledgeBaseName: "manuals"}, true},
 	{"kb_list_request", &Page{MaxResults: 20, NextToken: "manuals"}, true},
 	{"kb_info", sampleKBInfo(), false},
@@ -75,11 +79,13 @@ var all = []struct {
 	{"retrieve_request", sampleRetrieve(), true},
 	{"retrieve_request_minimal", &RetrieveRequest{Query: &RetrievalQuery{Type: QueryText, Text: "what is covered?"}}, true},
 	{"retrieve_request_vector", sampleVectorRetrieve(), true},
+	{"retrieve_request_filter", sampleFilterRetrieve(), true},
 	{"retrieve_reply", sampleRetrieveReply(), false},
 	{"retrieve_reply_fallback", sampleFallbackReply(), false},
 	{"retrieve_reply_model", sampleModelReply(), false},
 	{"retrieve_all_request", sampleMultiRetrieve(), true},
 	{"retrieve_all_reply", sampleMultiReply(), false},
+	{"retrieve_reply_filter", sampleFilterReply(), false},
 	{"batch_retrieve", &BatchRetrieve{Queries: []RetrieveRequest{{Query: &RetrievalQuery{Type: QueryText, Text: "what is covered?"}}, *sampleVectorRetrieve()}}, true},
 	{"batch_reply", &BatchReply{Results: []RetrieveReply{*sampleFallbackReply(), {
 		Results: []RetrievedChunk{}, Diagnostics: Diagnostics{Generation: 31, Fusion: "DENSE_VECTOR"},
@@ -146,6 +152,23 @@ func sampleCreateKB() *CreateKB {
 			Model: "multilingual-e5-small", Dims: 384, Metric: "cosine", Normalized: ptr(true), QueryPrefix: ptr("query: "), PassagePrefix: ptr("passage: "),
 		},
 		Chunking: &Chunking{Strategy: ChunkTokens, Size: 400, Overlap: ptr(40)}, Analyzer: "lex1", Retrieval: raw(`{"searchType":["DENSE_VECTOR","FULL_TEXT"]}`),
+		MandatoryFilter: raw(`"acl IS NULL OR acl = '$tenant'"`),
+	}
+}
+
+func sampleFilterRetrieve() *RetrieveRequest {
+	return &RetrieveRequest{Query: &RetrievalQuery{Type: QueryFilter}, Configuration: &RetrievalConfiguration{
+		Filter: raw(`{"equals":{"key":"pages","value":12}}`), Reranking: &RerankingConfig{NumberOfResults: ptr(100)},
+	}}
+}
+
+func sampleFilterReply() *RetrieveReply {
+	return &RetrieveReply{
+		Results: []RetrievedChunk{{
+			DocID: "annual report 2025.pdf", ChunkID: 7, OSSKey: "s3/2025/annual.pdf", Content: "Revenue grew.", Subspace: "legal", Metadata: raw(`{"pages":12}`),
+			RetrievalPath: PathFilter,
+		}},
+		NextCursor: "AgID", Diagnostics: Diagnostics{Generation: 31, Fusion: PathFilter},
 	}
 }
 

@@ -76,10 +76,8 @@ func DecodeSubmit(get func(string) string, body []byte) (*Submit, error) {
 	var err error
 	if get(HeaderDocID) != "" || get(HeaderOSSKey) != "" {
 		s, err = submitFromHeaders(get, body)
-	} else if !utf8.Valid(body) {
-		err = &Error{Code: CodeInvalidEncoding, Field: "body", Message: "is not valid UTF-8"}
 	} else {
-		err = DecodeStrict(body, s)
+		err = decodeIngest(body, s)
 	}
 	if err != nil {
 		return nil, err
@@ -91,6 +89,15 @@ func DecodeSubmit(get func(string) string, body []byte) (*Submit, error) {
 		s.DocID = IDFromOSSKey(s.Subspace, s.OSSKey)
 	}
 	return s, s.Validate()
+}
+
+// decodeIngest is DecodeStrict for what enters by the doors of documents: there, text that is not valid
+// UTF-8 is INVALID_ENCODING, as it is inside a document.
+func decodeIngest(body []byte, v any) error {
+	if !utf8.Valid(body) {
+		return &Error{Code: CodeInvalidEncoding, Field: "body", Message: "is not valid UTF-8"}
+	}
+	return DecodeStrict(body, v)
 }
 
 func submitFromHeaders(get func(string) string, body []byte) (*Submit, error) {
@@ -163,7 +170,7 @@ func (s *Submit) validateContent() error {
 func DecodeDelete(get func(string) string, body []byte) (*Delete, error) {
 	d := new(Delete)
 	if len(body) > 0 {
-		if err := DecodeStrict(body, d); err != nil {
+		if err := decodeIngest(body, d); err != nil {
 			return nil, err
 		}
 		return d, d.Validate()
