@@ -37,6 +37,10 @@ type Candidate struct {
 	Key   Key
 	Dense Standing // not Known: the chunk has no vector
 	Text  Standing // Known with Raw 0: the chunk holds no query term
+	// Model is the relevance of the method Model; others do not look at it.
+	Model Relevance
+	// Metric of the dense score where it is not that of the Config: candidates of several embedding spaces.
+	Metric Metric
 }
 
 // Listed is an entry of a leg's list.
@@ -89,6 +93,12 @@ func check(cands []Candidate) error {
 			if s.Known && (math.IsNaN(s.Raw) || math.IsInf(s.Raw, 0)) || s.Rank < 0 || s.Rank > 0 && !s.Known {
 				return fmt.Errorf("candidate %+v: impossible standing %+v in leg %d", c.Key, s, leg)
 			}
+		}
+		if c.Model.Known && !finite(c.Model.Score) {
+			return fmt.Errorf("candidate %+v: impossible relevance %v", c.Key, c.Model.Score)
+		}
+		if c.Metric != "" && c.Metric.check() != nil {
+			return fmt.Errorf("candidate %+v: %w", c.Key, c.Metric.check())
 		}
 		if c.Text.Raw < 0 {
 			return fmt.Errorf("candidate %+v: negative full-text score %v", c.Key, c.Text.Raw)

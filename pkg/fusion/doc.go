@@ -4,7 +4,8 @@
 // does not depend on the order of the candidates. Every result carries what its score is made of.
 //
 // [Fuse] joins the dense and the full-text leg by one of the methods of the table in method.go; with one
-// active leg nothing is fused and that leg's own scores are reported. [FuseRRF] is reciprocal rank fusion
+// active leg nothing is fused and that leg's own scores are reported, unless a rerank model scored the
+// candidates or [Config].ByRank is set. [FuseRRF] is reciprocal rank fusion
 // of any number of lists of anything, keyed by the caller.
 //
 // Order, everywhere in Fuse: score descending, then knowledge base in request order, subspace, document id

@@ -18,6 +18,9 @@ type Config struct {
 	Metric      Metric  // of the dense leg
 	Legs        Legs    // that were run: search type asked for and count above 0
 	Limit       int     // results to return at most (N3), >= 1
+	// ByRank has RRF fuse one leg alone as well, in place of reporting its scores: the lists of several
+	// knowledge bases whose scores cannot be compared.
+	ByRank bool
 }
 
 // Legs is a set of retrieval legs.
@@ -31,6 +34,8 @@ type Result struct {
 	Scaled float64 // Raw brought to 0..1
 	Dense  Share   // zero when the leg took no part
 	Text   Share
+	// Omitted says, with Model, that the model gave no score: the result stands behind those that have one.
+	Omitted bool
 }
 
 // Share explains what a leg contributed. With both legs active, Score is the sum of Weight*Part.
@@ -45,6 +50,9 @@ type Share struct {
 // Active returns the legs that have a say: those of Legs, except, by a method that weighs, those of
 // weight 0. Callers ask before they run the legs.
 func (c Config) Active() Legs {
+	if c.Method == Model {
+		return c.Legs
+	}
 	return Legs{Dense: c.Legs.Dense && c.DenseWeight > 0, Text: c.Legs.Text && c.TextWeight > 0}
 }
 
@@ -71,7 +79,7 @@ func Fuse(c Config, cands []Candidate) ([]Result, error) {
 		return nil, fmt.Errorf("fuse %d candidates by %s: %w", len(cands), c.Method, err)
 	}
 	slices.SortFunc(results, func(a, b Result) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), a.Key.Compare(b.Key))
+		return cmp.Or(boolCompare(a.Omitted, b.Omitted), cmp.Compare(b.Score, a.Score), a.Key.Compare(b.Key))
 	})
 	return results[:min(c.Limit, len(results))], nil
 }
@@ -86,9 +94,9 @@ func fuse(c Config, cands []Candidate) ([]Result, error) {
 	if err := check(cands); err != nil {
 		return nil, err
 	}
+	m, _ := methodOf(c.Method) // Validate has found it
 	switch active := c.Active(); {
-	case active.Dense && active.Text:
-		m, _ := methodOf(c.Method) // Validate has found it
+	case active.Dense && active.Text || m.always || c.ByRank && c.Method == RRF:
 		return m.fuse(c, cands)
 	case active.Dense:
 		return denseOnly(c, cands), nil
@@ -99,13 +107,27 @@ func fuse(c Config, cands []Candidate) ([]Result, error) {
 	}
 }
 
+// boolCompare puts false first.
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// metric is that of a candidate's dense score.
+func (c Config) metric(cand Candidate) Metric { return cmp.Or(cand.Metric, c.Metric) }
+
 func denseOnly(c Config, cands []Candidate) []Result {
 	var out []Result
 	for _, cand := range cands {
 		if cand.Dense.Rank == 0 {
 			continue
 		}
-		scaled := c.Metric.Scale(cand.Dense.Raw)
+		scaled := c.metric(cand).Scale(cand.Dense.Raw)
 		share := Share{Rank: cand.Dense.Rank, Raw: cand.Dense.Raw, Scaled: scaled, Part: scaled, Weight: 1}
 		out = append(out, Result{Key: cand.Key, Score: scaled, Raw: cand.Dense.Raw, Scaled: scaled, Dense: share})
 	}
@@ -133,7 +155,7 @@ func textOnly(cands []Candidate) []Result {
 func shares(c Config, cand Candidate, best float64) (dense, text Share) {
 	dense = Share{Rank: cand.Dense.Rank, Weight: c.DenseWeight}
 	if cand.Dense.Known {
-		dense.Raw, dense.Scaled = cand.Dense.Raw, c.Metric.Scale(cand.Dense.Raw)
+		dense.Raw, dense.Scaled = cand.Dense.Raw, c.metric(cand).Scale(cand.Dense.Raw)
 	}
 	text = Share{Rank: cand.Text.Rank, Weight: c.TextWeight}
 	if cand.Text.Known {

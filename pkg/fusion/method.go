@@ -9,14 +9,16 @@ type Method string
 const (
 	Weight Method = "WEIGHT"
 	RRF    Method = "RRF"
+	Model  Method = "MODEL"
 )
 
 // method is a line of the table: how to check the configuration, and how to score candidates when both
-// legs are active. Whatever order fuse returns is sorted afterwards.
+// legs are active, or always. Whatever order fuse returns is sorted afterwards.
 type method struct {
 	name     Method
 	validate func(Config) error
 	fuse     func(Config, []Candidate) ([]Result, error)
+	always   bool // with one active leg too, which is otherwise left as it is
 }
 
 // methods is the table of all methods. To add one, write its file and add its line.
@@ -24,6 +26,7 @@ func methods() []method {
 	return []method{
 		{name: Weight, validate: validateWeight, fuse: fuseWeight},
 		{name: RRF, validate: validateRRF, fuse: fuseRanks},
+		{name: Model, validate: validateModel, fuse: fuseModel, always: true},
 	}
 }
 

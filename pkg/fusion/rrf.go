@@ -21,7 +21,7 @@ func validateRRF(c Config) error {
 
 func fuseRanks(c Config, cands []Candidate) ([]Result, error) {
 	best := bestText(cands)
-	whole := (c.DenseWeight + c.TextWeight) / float64(c.K+1)
+	whole := c.activeWeight() / float64(c.K+1)
 	out := make([]Result, len(cands))
 	for i, cand := range cands {
 		if cand.Dense.Rank == 0 && cand.Text.Rank == 0 {
@@ -32,6 +32,18 @@ func fuseRanks(c Config, cands []Candidate) ([]Result, error) {
 		out[i] = combine(cand.Key, dense, text, whole)
 	}
 	return out, nil
+}
+
+// activeWeight is the sum of the weights of the legs that have a say.
+func (c Config) activeWeight() float64 {
+	sum, active := 0.0, c.Active()
+	if active.Dense {
+		sum += c.DenseWeight
+	}
+	if active.Text {
+		sum += c.TextWeight
+	}
+	return sum
 }
 
 func reciprocal(rank, k int) float64 {
