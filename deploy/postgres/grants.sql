@@ -4,9 +4,12 @@
 -- Who it works for, and what version the schema has.
 GRANT SELECT ON goose_db_version, knowledge_bases, generations TO weir_ingester;
 
+-- A delete locks its knowledge base's row against a switch of generations; locking asks for a right to update.
+GRANT UPDATE (updated_at) ON knowledge_bases TO weir_ingester;
+
 -- Documents, their contents, and chunks that wait for their vectors.
 GRANT SELECT, INSERT, UPDATE, DELETE
-   ON documents, document_versions, blobs, blob_parts, staged_chunks, staged_vectors TO weir_ingester;
+   ON documents, document_versions, document_builds, blobs, blob_parts, staged_chunks, staged_vectors TO weir_ingester;
 GRANT SELECT, INSERT ON document_receipts TO weir_ingester;
 GRANT USAGE ON SEQUENCE chunk_ids TO weir_ingester;
 

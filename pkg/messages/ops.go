@@ -16,10 +16,18 @@ const (
 	OpRetrieve    = "retrieve"
 	OpBatch       = "batch_retrieve"
 	OpSearch      = "search"
-	OpDLQList     = "dlq_list"    // tenant-scoped
-	OpDLQGet      = "dlq_get"     // tenant-scoped
-	OpDLQReplay   = "dlq_replay"  // tenant-scoped
-	OpDLQDiscard  = "dlq_discard" // tenant-scoped
+	OpDLQList     = "dlq_list"      // tenant-scoped
+	OpDLQGet      = "dlq_get"       // tenant-scoped
+	OpDLQReplay   = "dlq_replay"    // tenant-scoped
+	OpDLQDiscard  = "dlq_discard"   // tenant-scoped
+	OpJobStart    = "jobs_start"    // tenant-scoped
+	OpJobList     = "jobs_list"     // tenant-scoped
+	OpJobGet      = "jobs_get"      // tenant-scoped
+	OpJobPause    = "jobs_pause"    // tenant-scoped
+	OpJobResume   = "jobs_resume"   // tenant-scoped
+	OpJobCancel   = "jobs_cancel"   // tenant-scoped
+	OpJobApprove  = "jobs_approve"  // tenant-scoped
+	OpJobRollback = "jobs_rollback" // tenant-scoped
 )
 
 // Operation is a request-reply operation. Those that are not of the tenant are of a knowledge base.
@@ -50,5 +58,13 @@ func Operations() []Operation {
 		{OpDLQGet, true, DeadLetterRef{}, DeadLetterDetail{}},
 		{OpDLQReplay, true, DeadLetterRef{}, DeadLetterRef{}},
 		{OpDLQDiscard, true, DeadLetterRef{}, DeadLetterRef{}},
+		{OpJobStart, true, StartJob{}, JobInfo{}},
+		{OpJobList, true, ListJobs{}, JobList{}},
+		{OpJobGet, true, JobRef{}, JobInfo{}},
+		{OpJobPause, true, JobRef{}, JobInfo{}},
+		{OpJobResume, true, ResumeJob{}, JobInfo{}},
+		{OpJobCancel, true, JobRef{}, JobInfo{}},
+		{OpJobApprove, true, ApproveJob{}, JobInfo{}},
+		{OpJobRollback, true, JobRef{}, JobInfo{}},
 	}
 }

@@ -71,6 +71,17 @@ var all = []struct {
 	{"chunks_update", &UpdateChunk{KnowledgeBaseName: "manuals", DocID: "annual report 2025.pdf", Subspace: "legal", ChunkID: 7, Status: ChunkInactive}, true},
 	{"chunk_state", &ChunkState{DocID: "annual report 2025.pdf", Subspace: "legal", ChunkID: 7, Status: ChunkInactive}, false},
 
+	{"jobs_start", sampleStartJob(), true},
+	{"jobs_start_repair", &StartJob{
+		KnowledgeBaseName: "manuals", Kind: JobRepair, Selector: &JobSelector{Subspaces: []string{"legal"}, Filter: raw(`{"pages":{"gt":3}}`), Stale: true},
+	}, true},
+	{"jobs_resume", &ResumeJob{ID: 4, RetryFailed: true, RateLimit: ptr(20.0)}, true},
+	{"jobs_approve", &ApproveJob{ID: 4, Approver: "ops", MaxFailed: ptr(3)}, true},
+	{"jobs_list_request", &ListJobs{KnowledgeBaseName: "manuals", State: JobRunning, Page: Page{MaxResults: 20, NextToken: "9"}}, true},
+	{"jobs_list", &JobList{Jobs: []JobInfo{*sampleJobInfo()}, NextToken: "4"}, false},
+	{"job_ref", &JobRef{ID: 4}, true},
+	{"job_info", sampleJobInfo(), false},
+
 	{"dead_letters_list_request", &ListDeadLetters{KnowledgeBaseName: "manuals", Stage: StageParse, State: "open", Page: Page{MaxResults: 50}}, true},
 	{"dead_letter_ref", &DeadLetterRef{ID: 5}, true},
 	{"dead_letters_list", &DeadLetterList{DeadLetters: []DeadLetter{sampleDeadLetter()}, NextToken: "5"}, false},
@@ -187,6 +198,29 @@ func sampleDocumentInfo() *DocumentInfo {
 		DocID: "annual report 2025.pdf", Subspace: "legal", OSSKey: "s3/2025/annual.pdf", Title: "Annual report", ContentType: "application/pdf", SizeBytes: 31457280,
 		Metadata: raw(`{"pages":9007199254740993}`), Status: StatusFailed, Version: 3, LiveVersion: 2, Chunks: 42, Reused: 40, Embedded: 41, Tokens: 780, Reactivated: 2,
 		Warnings: []string{"page 3 has no text"}, Error: sampleError(), SubmittedAt: sampleTime(), UpdatedAt: sampleTime(),
+	}
+}
+
+func sampleStartJob() *StartJob {
+	return &StartJob{
+		KnowledgeBaseName: "manuals", Kind: JobReindex, Embedding: &Embedding{Model: "intfloat/multilingual-e5-base", Dims: 768},
+		Chunking: &Chunking{Strategy: ChunkTokens, Size: 300}, Analyzer: "lex1", RateLimit: 50, MaxFailed: 2, Manual: true,
+		Gate:          &JobGate{K: 10, MaxLoss: 0.01, Judged: []JudgedQuery{{Query: "what is covered?", Relevant: map[string]int{"annual report 2025.pdf": 2}}}},
+		RetainSeconds: ptr(int64(3600)), DryRun: true,
+	}
+}
+
+func sampleJobInfo() *JobInfo {
+	return &JobInfo{
+		ID: 4, KnowledgeBaseName: "manuals", Kind: JobReindex, State: JobWaiting, Phase: PhaseBuild, Reason: "approval", Source: 31, Target: 32,
+		Config:    JobConfig{Embedding: ptr(sampleSpace()), Chunking: Chunking{Strategy: ChunkTokens, Size: 300, Overlap: ptr(30)}, Parser: "p1", Analyzer: "lex1"},
+		RateLimit: 50, MaxFailed: 2, Manual: true, Approver: "ops", Gate: &JobGate{K: 10, Sample: 50, MinOverlap: 0.5, MaxLoss: 0.02},
+		GateResult: &JobGateResult{Passed: true, Queries: 50, K: 10, Overlap: ptr(0.91), At: sampleTime()},
+		Estimate:   JobEstimate{Documents: 300, Chunks: 12000, Texts: 12000, Tokens: 400000, Parse: true},
+		Counts:     JobCounts{Total: 300, Done: 299, Failed: 1, Skipped: 2, Chunks: 11900, Reused: 100, Embedded: 11800, Tokens: 390000},
+		Errors:     []JobError{{Code: CodeEmbeddingRejected, Count: 1, Message: "chunk 12 was refused", Documents: []string{"annual report 2025.pdf"}}},
+		Rate:       12.5, EtaSeconds: ptr(0.5), Runner: "host/1", Fence: 3, CreatedAt: sampleTime(), UpdatedAt: sampleTime(),
+		FlippedAt: ptr(sampleTime()), EndedAt: ptr(sampleTime()), RetainedUntil: ptr(sampleTime()),
 	}
 }
 
