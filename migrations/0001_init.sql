@@ -123,26 +123,20 @@ CREATE TABLE document_receipts (
 CREATE INDEX document_receipts_version ON document_receipts (document_key, version);
 CREATE INDEX document_receipts_age ON document_receipts (created_at);
 
--- Chunks get their id when they are staged, so that a repeated swap inserts the same rows.
 CREATE SEQUENCE chunk_ids CACHE 64;
 
 -- Chunks and vectors of versions that are not complete yet. Insert only; removed by the swap. They are not
 -- logged: a crash of the server empties them, and what they held is parsed again from the stored content.
+-- A row holds some chunks, as the fields that the swap copies into chunks: nothing but the swap and a
+-- repeated hand-off reads them, and both read all.
 CREATE UNLOGGED TABLE staged_chunks (
     generation   bigint NOT NULL,
     document_key bigint NOT NULL,
     version      bigint NOT NULL,
-    ordinal      int NOT NULL,
-    chunk_id     bigint NOT NULL DEFAULT nextval('chunk_ids'),
-    page_from    int NOT NULL,
-    page_to      int NOT NULL,
-    tokens       int NOT NULL,
-    lex_len      int NOT NULL,
-    heading_path text[] NOT NULL,
-    context      text NOT NULL,
-    content      text NOT NULL,
-    hash         bytea NOT NULL,
-    lex          tsvector NOT NULL,
+    ordinal      int NOT NULL,                         -- of the first chunk
+    chunks       int NOT NULL,                         -- how many
+    layout       int NOT NULL,                         -- which fields
+    rows         bytea NOT NULL,
     PRIMARY KEY (document_key, version, generation, ordinal)
 );
 CREATE UNLOGGED TABLE staged_vectors (
@@ -155,7 +149,7 @@ CREATE UNLOGGED TABLE staged_vectors (
 );
 
 -- They live for seconds: keep them in line and spend nothing on compressing them.
-ALTER TABLE staged_chunks ALTER COLUMN content SET STORAGE EXTERNAL, ALTER COLUMN context SET STORAGE EXTERNAL, ALTER COLUMN lex SET STORAGE EXTERNAL;
+ALTER TABLE staged_chunks ALTER COLUMN rows SET STORAGE EXTERNAL;
 ALTER TABLE staged_chunks SET (toast_tuple_target = 8160);
 ALTER TABLE staged_vectors ALTER COLUMN embedding SET STORAGE EXTERNAL;
 

@@ -126,7 +126,7 @@ func (l *lab) write(ctx context.Context, sub pgstore.Submission, d collectionTex
 	}
 	lex := l.an.Document(d.Title, d.Text)
 	_, err = l.store.Stage(ctx, pgstore.Staging{Ref: ref, Chunks: []pgstore.StagedChunk{{
-		Context: d.Title, Content: d.Text, Hash: sha256.Sum256([]byte(d.Text)), Lex: pgstore.TSVector(lex), LexLen: lex.Length,
+		Context: d.Title, Content: d.Text, Hash: sha256.Sum256([]byte(d.Text)), Lex: pgstore.NewTSVector(lex), LexLen: lex.Length,
 	}}})
 	return ref, err
 }

@@ -68,7 +68,7 @@ func (l *lab) put(subspace, doc string, chunks []string, vectors [][]float32, rn
 		d := l.an.Document("", chunk)
 		st.Chunks = append(st.Chunks, pgstore.StagedChunk{
 			Ordinal: i, Tokens: 1, Content: chunk, HeadingPath: []string{"h", doc}, PageFrom: i, PageTo: i + 1,
-			Hash: sha256.Sum256([]byte(chunk + sub.Source)), Lex: pgstore.TSVector(d), LexLen: d.Length,
+			Hash: sha256.Sum256([]byte(chunk + sub.Source)), Lex: pgstore.NewTSVector(d), LexLen: d.Length,
 		})
 		values[i] = pgstore.Vector{Ordinal: i, Values: []float32{rng.Float32() - .5, rng.Float32() - .5, rng.Float32() - .5, rng.Float32() - .5}}
 		if vectors != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -68,7 +67,7 @@ type StagedChunk struct {
 	HeadingPath      []string
 	Context, Content string
 	Hash             [32]byte // of the exact string for the model
-	Lex              pgtype.TSVector
+	Lex              TSVector
 	LexLen           int
 }
 
@@ -127,8 +126,7 @@ func openStaging(ctx context.Context, conn *pgxpool.Conn, st Staging) (staged bo
 	return staged, generations, conn.SendBatch(ctx, b).Close()
 }
 
-// queueStaging queues the rows of a version: one statement a chunk, which costs less than the round trips
-// of a COPY for all but very long documents.
+// queueStaging queues the rows of a version.
 func queueStaging(b *pgx.Batch, st Staging, generations []int64, reused *int) {
 	ref, tokens := st.Ref, 0
 	ordinals, hashes := make([]int, len(st.Chunks)), make([][]byte, len(st.Chunks))
@@ -136,9 +134,8 @@ func queueStaging(b *pgx.Batch, st Staging, generations []int64, reused *int) {
 		c := &st.Chunks[i]
 		ordinals[i], hashes[i] = c.Ordinal, c.Hash[:]
 		tokens += c.Tokens
-		b.Queue(query("stage_chunk"), ref.Generation, ref.DocKey, ref.Version, c.Ordinal, c.PageFrom, c.PageTo, c.Tokens, c.LexLen,
-			orNone(c.HeadingPath), c.Context, c.Content, c.Hash[:], c.Lex)
 	}
+	st.queuePacked(b)
 	for _, g := range generations {
 		b.Queue(reuseFrom(g), ref.Generation, ref.DocKey, ref.Version, ordinals, hashes).Exec(func(tag pgconn.CommandTag) error {
 			*reused += int(tag.RowsAffected())
@@ -172,22 +169,15 @@ func (s *Store) EmbedWork(ctx context.Context, ref messages.Ref) ([]messages.Emb
 	if space == nil {
 		return nil, nil
 	}
-	rows, err := s.pool.Query(ctx, query("staged_missing"), ref.DocKey, ref.Version, ref.Generation)
+	texts, err := s.StagedTexts(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("read staged chunks of %s: %w", ref.DocID, err)
+		return nil, err
 	}
-	have := map[int]bool{}
-	chunks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (messages.EmbedChunk, error) {
-		var c messages.EmbedChunk
-		var text, content string
-		var known bool
-		err := row.Scan(&c.Ordinal, &c.Hash, &text, &content, &known)
-		c.Text = space.PassageText(text, content)
-		have[c.Ordinal] = known
-		return c, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read staged chunks of %s: %w", ref.DocID, err)
+	chunks := make([]messages.EmbedChunk, len(texts))
+	have := make(map[int]bool, len(texts))
+	for i, t := range texts {
+		chunks[i] = messages.EmbedChunk{Ordinal: t.Ordinal, Hash: t.Hash, Text: space.PassageText(t.Context, t.Content)}
+		have[t.Ordinal] = t.Known
 	}
 	return messages.PackEmbed(ref, *space, chunks, func(ordinal int) bool { return have[ordinal] }), nil
 }

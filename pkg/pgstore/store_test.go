@@ -110,7 +110,7 @@ func (e *env) stage(ref messages.Ref, text string) (reused int, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		doc := an.Document("", line)
 		st.Chunks = append(st.Chunks, pgstore.StagedChunk{
-			Ordinal: i, Tokens: 1, Content: line, Hash: sha256.Sum256([]byte(line)), Lex: pgstore.TSVector(doc), LexLen: doc.Length,
+			Ordinal: i, Tokens: 1, Content: line, Hash: sha256.Sum256([]byte(line)), Lex: pgstore.NewTSVector(doc), LexLen: doc.Length,
 		})
 	}
 	return e.store.Stage(e.t.Context(), st)

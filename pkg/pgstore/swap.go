@@ -54,19 +54,36 @@ type SwapResult struct {
 // swapRow is a candidate as seen under the locks.
 type swapRow struct {
 	Candidate
-	kbID            int64
-	live            *int64
-	chunks          int
-	hasVectors      bool
-	staged, missing int // chunks staged, and those of them without a vector
+	kbID           int64
+	live           *int64
+	chunks         int
+	hasVectors     bool
+	staged         int // chunks
+	vectors, added int // staged vectors, and those in hand that are not staged
 }
 
-// hand is the vectors in hand of a group, as parallel arrays.
+// place is a chunk of the version of a document that is being swapped.
+type place struct {
+	key     int64
+	ordinal int
+}
+
+// hand is the vectors in hand of a group: where they belong, as parallel arrays, and the values.
 type hand struct {
 	keys     []int64
 	versions []int64 // a vector of an overtaken version never stands for its successor's
 	ordinals []int
-	values   []pgvector.HalfVector
+	values   map[handPlace][]float32
+}
+
+type handPlace struct {
+	place
+	version int64
+}
+
+func (h hand) vectorOf(at place, version int64) ([]float32, bool) {
+	v, ok := h.values[handPlace{at, version}]
+	return v, ok
 }
 
 // SwapVersions makes every complete candidate of a generation live in one transaction: its rows move
@@ -96,21 +113,17 @@ func (s *Store) SwapVersions(ctx context.Context, generation int64, finished []F
 }
 
 func handOf(finished []Finished) hand {
-	h := hand{keys: []int64{}, versions: []int64{}, ordinals: []int{}, values: []pgvector.HalfVector{}}
-	type place struct {
-		Candidate
-		ordinal int
-	}
-	seen := map[place]bool{}
+	h := hand{keys: []int64{}, versions: []int64{}, ordinals: []int{}, values: map[handPlace][]float32{}}
 	for _, f := range finished {
 		for _, v := range f.Vectors {
-			if at := (place{f.Candidate, v.Ordinal}); !seen[at] {
-				seen[at] = true
-				h.keys = append(h.keys, f.DocKey)
-				h.versions = append(h.versions, f.Version)
-				h.ordinals = append(h.ordinals, v.Ordinal)
-				h.values = append(h.values, pgvector.NewHalfVector(v.Values))
+			at := handPlace{place{f.DocKey, v.Ordinal}, f.Version}
+			if _, seen := h.values[at]; seen {
+				continue
 			}
+			h.values[at] = v.Values
+			h.keys = append(h.keys, f.DocKey)
+			h.versions = append(h.versions, f.Version)
+			h.ordinals = append(h.ordinals, v.Ordinal)
 		}
 	}
 	return h
@@ -135,7 +148,7 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 		switch {
 		case row.staged < row.chunks:
 			r.Lost = append(r.Lost, row.Candidate)
-		case row.hasVectors && row.missing > 0:
+		case row.hasVectors && row.vectors+row.added < row.chunks:
 			r.Incomplete = append(r.Incomplete, row.Candidate)
 		default:
 			r.Swapped = append(r.Swapped, row.Candidate)
@@ -155,10 +168,10 @@ func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finis
 	b.Queue(query("swap_custom_plans"))
 	b.Queue(query("swap_kb_lock"), generation)
 	b.Queue(query("swap_lock_rows"), keys)
-	b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.versions, h.ordinals).Query(func(found pgx.Rows) (err error) {
+	b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.versions, h.ordinals, stagedLayout).Query(func(found pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (swapRow, error) {
 			var r swapRow
-			return r, row.Scan(&r.DocKey, &r.Version, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.missing)
+			return r, row.Scan(&r.DocKey, &r.Version, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.vectors, &r.added)
 		})
 		return err
 	})
@@ -181,21 +194,21 @@ func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h h
 			return err
 		}
 	}
-	docs, err := stagedDocs(ctx, tx, generation, keys, versions)
-	if err != nil {
+	m := moverOf(tx, generation, ready, h)
+	expected := 0
+	for _, r := range ready {
+		expected += r.chunks
+	}
+	if err := m.move(ctx, expected); err != nil {
 		return err
 	}
 	b := &pgx.Batch{}
-	b.Queue(query("swap_chunks"), generation, keys, versions, h.keys, h.versions, h.ordinals, h.values)
 	b.Queue(query("swap_documents"), keys, versions)
 	if len(replaced) > 0 {
 		b.Queue(query("swap_drop_versions"), keys, versions)
 	}
 	b.Queue(query("staged_drop"), keys, versions)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return err
-	}
-	return writeSegments(ctx, tx, generation, docs)
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // dropReplaced removes the live chunks of documents from every generation of the knowledge base.
@@ -208,45 +221,6 @@ func dropReplaced(ctx context.Context, tx pgx.Tx, kbID int64, keys []int64) erro
 		if _, err := tx.Exec(ctx, query("live_drop"), g, keys); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// stagedDocs reads the lexemes of the chunks that go live.
-func stagedDocs(ctx context.Context, tx pgx.Tx, generation int64, keys, versions []int64) ([]postings.Doc, error) {
-	rows, err := tx.Query(ctx, query("swap_lexemes"), generation, keys, versions)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var docs []postings.Doc
-	for rows.Next() {
-		raw := rows.RawValues() // chunk_id, lex_len, lex in binary form
-		terms, err := termsOf(raw[2])
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, postings.Doc{
-			ChunkID: int64(binary.BigEndian.Uint64(raw[0])), //nolint:gosec // a bigint on the wire
-			Len:     int(binary.BigEndian.Uint32(raw[1])),
-			Terms:   terms,
-		})
-	}
-	return docs, rows.Err()
-}
-
-// writeSegments writes the posting segments of new live chunks: one, unless there are too many.
-func writeSegments(ctx context.Context, tx pgx.Tx, generation int64, docs []postings.Doc) error {
-	for len(docs) > 0 {
-		n := min(len(docs), postings.MaxSegmentDocs)
-		seg, rows, err := postings.Build(docs[:n])
-		if err != nil {
-			return err
-		}
-		if err := writeSegment(ctx, tx, generation, seg, rows); err != nil {
-			return err
-		}
-		docs = docs[n:]
 	}
 	return nil
 }

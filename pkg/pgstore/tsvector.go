@@ -5,37 +5,37 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"github.com/weir-project/weir/pkg/lexical"
 	"github.com/weir-project/weir/pkg/postings"
 )
 
-// TSVector turns an analysed chunk into the value stored with it. The analyzer has merged, sorted, capped
+// TSVector is a tsvector in Postgres' binary form: a count, then for each lexeme its bytes, a zero, the
+// number of positions and two bytes a position, the weight in the upper two bits.
+type TSVector []byte
+
+// NewTSVector turns an analysed chunk into the value stored with it. The analyzer has merged, sorted, capped
 // and cleaned the lexemes; Postgres would store some malformed values without complaint, so nothing else
 // may build one.
-func TSVector(doc lexical.Document) pgtype.TSVector {
-	v := pgtype.TSVector{Lexemes: make([]pgtype.TSVectorLexeme, len(doc.Lexemes)), Valid: true}
-	total := 0
+func NewTSVector(doc lexical.Document) TSVector {
+	size := 4
 	for _, l := range doc.Lexemes {
-		total += len(l.Positions)
+		size += len(l.Term) + 3 + 2*len(l.Positions)
 	}
-	all := make([]pgtype.TSVectorPosition, 0, total)
-	for i, l := range doc.Lexemes {
-		from := len(all)
+	v := binary.BigEndian.AppendUint32(make([]byte, 0, size), uint32(len(doc.Lexemes))) //nolint:gosec // capped by the analyzer
+	for _, l := range doc.Lexemes {
+		v = append(append(v, l.Term...), 0)
+		v = binary.BigEndian.AppendUint16(v, uint16(len(l.Positions))) //nolint:gosec // at most 255
 		for _, p := range l.Positions {
-			all = append(all, pgtype.TSVectorPosition{Position: p.Pos, Weight: pgtype.TSVectorWeight(p.Weight)})
+			v = binary.BigEndian.AppendUint16(v, p.Pos|uint16(lexical.WeightD-p.Weight)<<14)
 		}
-		v.Lexemes[i] = pgtype.TSVectorLexeme{Word: l.Term, Positions: all[from:len(all):len(all)]}
 	}
 	return v
 }
 
 var errTSVector = errors.New("malformed tsvector")
 
-// termsOf reads the terms and their frequencies out of a tsvector in Postgres' binary form: a count,
-// then for each lexeme its bytes, a zero, the number of positions and two bytes a position.
-func termsOf(data []byte) ([]postings.TermTF, error) {
+// termsOf reads the terms and their frequencies out of a tsvector.
+func termsOf(data TSVector) ([]postings.TermTF, error) {
 	if len(data) < 4 {
 		return nil, errTSVector
 	}

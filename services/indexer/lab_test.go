@@ -118,7 +118,7 @@ func (l *lab) stage(ref messages.Ref, text string) {
 	for i, line := range strings.Split(text, "\n") {
 		d := an.Document("", line)
 		st.Chunks = append(st.Chunks, pgstore.StagedChunk{
-			Ordinal: i, Tokens: 1, Content: line, Hash: sha256.Sum256([]byte(line)), Lex: pgstore.TSVector(d), LexLen: d.Length,
+			Ordinal: i, Tokens: 1, Content: line, Hash: sha256.Sum256([]byte(line)), Lex: pgstore.NewTSVector(d), LexLen: d.Length,
 		})
 	}
 	if _, err := l.store.Stage(l.t.Context(), st); err != nil {

@@ -276,7 +276,7 @@ func TestTheSweepTakesWhatNobodyNeedsAndNothingElse(t *testing.T) {
 		sql  string
 		want int
 	}{
-		"staged chunks":  {"SELECT count(*) FROM staged_chunks", 3},
+		"staged chunks":  {"SELECT sum(chunks) FROM staged_chunks", 3},
 		"staged vectors": {"SELECT count(*) FROM staged_vectors", 1},
 		"old receipts":   {"SELECT count(*) FROM document_receipts WHERE source = 'old'", 0},
 		"receipts":       {"SELECT count(*) FROM document_receipts", 4},

@@ -99,20 +99,20 @@ func handle(t *testing.T, h *stage.Handler, body []byte) []bus.Message {
 // stagedAs is the staged chunks of a version: context, then content.
 func (l *lab) stagedAs(w messages.ParseWork) []string {
 	l.t.Helper()
-	rows, err := l.pool.Query(l.t.Context(), "SELECT context || '|' || content FROM staged_chunks WHERE document_key = $1 AND version = $2 ORDER BY ordinal", w.DocKey, w.Version)
+	var out []string
+	for _, t := range l.staged(w) {
+		out = append(out, t.Context+"|"+t.Content)
+	}
+	return out
+}
+
+func (l *lab) staged(w messages.ParseWork) []pgstore.StagedText {
+	l.t.Helper()
+	texts, err := l.store.StagedTexts(l.t.Context(), w.Ref)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer rows.Close()
-	var out []string
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			l.t.Fatal(err)
-		}
-		out = append(out, s)
-	}
-	return out
+	return texts
 }
 
 func TestParsingAsksForTheVectorsItLacks(t *testing.T) {
@@ -218,7 +218,7 @@ func TestATitleAloneIsAChunk(t *testing.T) {
 	if got := l.stagedAs(w); !slices.Equal(got, []string{"Found inside|"}) {
 		t.Errorf("got %q, want the title", got)
 	}
-	if n := l.count("SELECT lex_len FROM staged_chunks"); n != 2 {
+	if n := l.staged(w)[0].LexLen; n != 2 {
 		t.Errorf("its full-text length: got %d, want 2 words", n)
 	}
 }

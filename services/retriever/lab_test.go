@@ -269,7 +269,7 @@ func (l *lab) staging(kb pgstore.KB, ref messages.Ref, chunks []string) (pgstore
 		d := an.Document("", c)
 		st.Chunks = append(st.Chunks, pgstore.StagedChunk{
 			Ordinal: i, Tokens: 1, Content: c, PageFrom: i + 1, PageTo: i + 2, HeadingPath: []string{"Part", ref.DocID},
-			Hash: sha256.Sum256([]byte(c)), Lex: pgstore.TSVector(d), LexLen: d.Length,
+			Hash: sha256.Sum256([]byte(c)), Lex: pgstore.NewTSVector(d), LexLen: d.Length,
 		})
 		if kb.Generation.Space != nil {
 			vectors = append(vectors, pgstore.Vector{Ordinal: i, Values: l.vectorOf(c, kb.Generation.Space.Dims)})

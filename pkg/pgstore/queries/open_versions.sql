@@ -1,5 +1,5 @@
 SELECT k.tenant, k.name, k.id, v.generation, d.subspace, d.doc_id, d.key, d.version, v.run, d.status, v.chunks, d.updated_at,
-       (SELECT count(*) FROM staged_chunks s WHERE s.document_key = d.key AND s.version = d.version AND s.generation = v.generation),
+       (SELECT coalesce(sum(s.chunks), 0)::int FROM staged_chunks s WHERE s.document_key = d.key AND s.version = d.version AND s.generation = v.generation),
        (SELECT count(*) FROM staged_vectors s WHERE s.document_key = d.key AND s.version = d.version AND s.generation = v.generation),
        g.space IS NOT NULL
 FROM documents d

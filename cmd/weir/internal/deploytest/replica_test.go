@@ -291,7 +291,7 @@ func stageDocument(t *testing.T, store *pgstore.Store, kb pgstore.KB, id string,
 	for i, text := range chunks {
 		doc := analyzer.Document("", text)
 		staging.Chunks = append(staging.Chunks, pgstore.StagedChunk{
-			Ordinal: i, Tokens: 1, Content: text, Hash: sha256.Sum256([]byte(text)), Lex: pgstore.TSVector(doc), LexLen: doc.Length,
+			Ordinal: i, Tokens: 1, Content: text, Hash: sha256.Sum256([]byte(text)), Lex: pgstore.NewTSVector(doc), LexLen: doc.Length,
 		})
 		vector := make([]float32, dims)
 		vector[i] = 1

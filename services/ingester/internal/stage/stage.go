@@ -231,7 +231,7 @@ func staged(analyzer *lexical.Analyzer, space *messages.Space, title string, c c
 	lex := analyzer.Document(text, c.Text)
 	s := pgstore.StagedChunk{
 		Ordinal: c.Ordinal, PageFrom: c.PageFrom, PageTo: c.PageTo, Tokens: c.Tokens, HeadingPath: c.HeadingPath,
-		Context: text, Content: c.Text, Lex: pgstore.TSVector(lex), LexLen: lex.Length,
+		Context: text, Content: c.Text, Lex: pgstore.NewTSVector(lex), LexLen: lex.Length,
 	}
 	prefixed := messages.Space{}
 	if space != nil {
