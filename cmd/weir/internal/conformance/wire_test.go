@@ -1,0 +1,258 @@
+package conformance_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
+)
+
+// call makes a request over NATS. A retrieve is given whole, as body, or by its parts.
+type call struct {
+	Op string `json:"op"` // default retrieve
+	KB string `json:"kb"` // last token but one of the subject
+	// Tenant other than the case's.
+	Tenant string            `json:"tenant"`
+	Header map[string]string `json:"header"`
+
+	Body          json.RawMessage `json:"body"`
+	Query         json.RawMessage `json:"query"` // a text, or a whole retrievalQuery
+	Subspace      json.RawMessage `json:"subspace"`
+	Configuration json.RawMessage `json:"configuration"`
+	Filter        json.RawMessage `json:"filter"`     // put into the configuration
+	Expression    json.RawMessage `json:"expression"` // put into the configuration
+	// Legs asks three times: both legs, the dense one, the full-text one. All must answer as expected.
+	Legs bool `json:"legs"`
+	// Tries are requests like this one but for the fields they give.
+	Tries []call `json:"tries"`
+	// Repeat asks as often; every answer must be the same.
+	Repeat int    `json:"repeat"`
+	Save   string `json:"save"` // keeps the results under a name
+	// Until asks until the answer is like that.
+	Until  *expect `json:"until"`
+	Expect *expect `json:"expect"`
+}
+
+type submit struct {
+	KB       string                  `json:"kb"`
+	Document json.RawMessage         `json:"document"`
+	Until    messages.DocumentStatus `json:"until"` // waited for; empty: nothing is
+}
+
+// unseen are texts that must not have come to a place.
+type unseen struct {
+	Logs []string `json:"logs"` // of any service at the default level
+	SQL  []string `json:"sql"`  // texts of statements; values travel apart
+}
+
+func (r *run) submit(t *testing.T, s *submit) {
+	t.Helper()
+	got := r.w.submit(t, r.tenant, s.KB, s.Document)
+	if s.Until != "" {
+		r.w.await(t, r.tenant, s.KB, got, s.Until)
+	}
+}
+
+func (r *run) unseen(t *testing.T, u *unseen) {
+	t.Helper()
+	log := r.w.log.String()
+	if len(u.Logs) > 0 && log == "" {
+		r.errorf(t, "nothing was logged at all")
+	}
+	for _, text := range u.Logs {
+		if i := strings.Index(log, text); i >= 0 {
+			r.errorf(t, "the log holds %q: …%s", text, clip(log[max(0, i-80):]))
+		}
+	}
+	for _, text := range u.SQL {
+		if sql, err := r.w.sql.holding(text); err != nil || sql != "" {
+			r.errorf(t, "a statement holds %q (%v): %s", text, err, clip(sql))
+		}
+	}
+}
+
+// over returns the try with what it leaves open taken from c.
+func (c *call) over(try call) call {
+	out := try
+	out.Op, out.KB, out.Tenant = cmp.Or(try.Op, c.Op), cmp.Or(try.KB, c.KB), cmp.Or(try.Tenant, c.Tenant)
+	for _, f := range []struct{ to, from *json.RawMessage }{
+		{&out.Body, &c.Body},
+		{&out.Query, &c.Query},
+		{&out.Subspace, &c.Subspace},
+		{&out.Configuration, &c.Configuration},
+		{&out.Filter, &c.Filter},
+		{&out.Expression, &c.Expression},
+	} {
+		if *f.to == nil {
+			*f.to = *f.from
+		}
+	}
+	if out.Header == nil {
+		out.Header = c.Header
+	}
+	if out.Expect == nil {
+		out.Expect = c.Expect
+	}
+	out.Legs, out.Repeat = try.Legs || c.Legs, max(try.Repeat, c.Repeat)
+	return out
+}
+
+func (r *run) call(t *testing.T, c *call) {
+	t.Helper()
+	for i := range c.Tries {
+		try := c.over(c.Tries[i])
+		was := r.at
+		r.at = fmt.Sprintf("%s, try %d", was, i+1)
+		r.call(t, &try)
+		r.at = was
+	}
+	if len(c.Tries) > 0 {
+		return
+	}
+	if c.Expect == nil {
+		c.Expect = &expect{}
+	}
+	if !c.Legs {
+		r.ask(t, c, nil)
+		return
+	}
+	for _, legs := range [][]string{{"DENSE_VECTOR", "FULL_TEXT"}, {"DENSE_VECTOR"}, {"FULL_TEXT"}} {
+		r.ask(t, c, legs)
+	}
+}
+
+// ask sends the request as often as wanted and compares every answer.
+func (r *run) ask(t *testing.T, c *call, legs []string) {
+	t.Helper()
+	body, err := c.body(legs)
+	r.must(t, err)
+	var first []hit
+	for n := range max(c.Repeat, 1) {
+		got := r.send(t, c, body)
+		for _, problem := range c.Expect.compare(r, got) {
+			r.errorf(t, "%s\n%s", clip(string(body)), problem)
+		}
+		if n == 0 {
+			first = got.hits
+		} else if !equalHits(first, got.hits, 0) {
+			r.errorf(t, "%s\nanswer %d was %v, the first %v", clip(string(body)), n+1, got.hits, first)
+		}
+	}
+	if c.Save != "" {
+		r.saved[c.Save] = first
+	}
+}
+
+// send makes the request; where the case waits, again and again.
+func (r *run) send(t *testing.T, c *call, body []byte) *answer {
+	t.Helper()
+	var got *answer
+	once := func() error {
+		began := time.Now()
+		got = &answer{}
+		got.err = r.w.request(t.Context(), cmp.Or(c.Tenant, r.tenant), c.KB, cmp.Or(c.Op, messages.OpRetrieve), header(c.Header), body, &got.data)
+		got.took = time.Since(began)
+		if c.Until == nil {
+			return nil
+		}
+		if problems := c.Until.compare(r, got); len(problems) > 0 {
+			return errors.New(strings.Join(problems, "; "))
+		}
+		return nil
+	}
+	testkit.Eventually(t, patience, once)
+	return got
+}
+
+func header(m map[string]string) bus.Header {
+	if m == nil {
+		return nil
+	}
+	h := bus.Header{}
+	for k, v := range m {
+		h[k] = v
+	}
+	return h
+}
+
+// body makes the request's body.
+func (c *call) body(legs []string) (json.RawMessage, error) {
+	if c.Body != nil {
+		return expand(c.Body)
+	}
+	if c.Query == nil {
+		return json.RawMessage("{}"), nil
+	}
+	query := c.Query
+	if bytes.HasPrefix(bytes.TrimSpace(query), []byte(`"`)) || bytes.Contains(query, []byte(`"$text"`)) && !bytes.Contains(query, []byte(`"type"`)) {
+		query = object("type", json.RawMessage(`"TEXT"`), "text", query)
+	}
+	configuration, err := c.configured(legs)
+	if err != nil {
+		return nil, err
+	}
+	parts := []any{"retrievalQuery", query, "explain", json.RawMessage("true")}
+	if configuration != nil {
+		parts = append(parts, "retrievalConfiguration", configuration)
+	}
+	if c.Subspace != nil {
+		parts = append(parts, "subspace", c.Subspace)
+	}
+	return expand(object(parts...))
+}
+
+// configured adds the filters and the legs to the configuration.
+func (c *call) configured(legs []string) (json.RawMessage, error) {
+	if c.Filter == nil && c.Expression == nil && legs == nil {
+		return c.Configuration, nil
+	}
+	parts := map[string]json.RawMessage{}
+	if c.Configuration != nil {
+		if err := json.Unmarshal(c.Configuration, &parts); err != nil {
+			return nil, fmt.Errorf("configuration: %w", err)
+		}
+	}
+	if c.Filter != nil {
+		parts["filter"] = c.Filter
+	}
+	if c.Expression != nil {
+		parts["filterExpression"] = c.Expression
+	}
+	if legs != nil {
+		list, err := json.Marshal(legs)
+		if err != nil {
+			return nil, err
+		}
+		parts["searchType"] = list
+	}
+	var all []any
+	for _, k := range slices.Sorted(maps.Keys(parts)) {
+		all = append(all, k, parts[k])
+	}
+	return object(all...), nil
+}
+
+// object writes keys and raw values in their order, every value as it stands.
+func object(parts ...any) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i := 0; i < len(parts); i += 2 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		raw, _ := parts[i+1].(json.RawMessage)
+		fmt.Fprintf(&b, "%q:%s", parts[i], raw)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
