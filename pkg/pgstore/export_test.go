@@ -25,7 +25,20 @@ func HybridSQL(plan SearchPlan, ids []int64) (SQL, error) {
 	return SQL{st.text.String(), st.args}, nil
 }
 
-// AllowedSQL gives tests the statement that lists the chunks a plan may find.
+// HiddenSQL gives tests the statement that lists the chunks nothing may find.
+func HiddenSQL(generation int64) SQL {
+	st := hiddenStatement(generation)
+	return SQL{st.text.String(), st.args}
+}
+
+// LookSQL and AllowedSQL give tests the statements that ask which chunks a plan allows: some, or all.
+func LookSQL(plan SearchPlan, ids []int64) SQL {
+	r := &searchRun{plan: plan, restricted: plan.Subspaces != nil || plan.Where != nil}
+	st := r.lookStatement(ids)
+	return SQL{st.text.String(), st.args}
+}
+
+// AllowedSQL see LookSQL.
 func AllowedSQL(plan SearchPlan) SQL {
 	r := &searchRun{plan: plan, restricted: plan.Subspaces != nil || plan.Where != nil}
 	st := r.allowedStatement()
@@ -44,8 +57,8 @@ func CutSQL(generation int64, ids []int64, limit int) SQL {
 	return SQL{st.text.String(), st.args}
 }
 
-// MatchSQL gives tests the statement that asks chunks for a condition.
-func MatchSQL(generation int64, ids []int64, match string) SQL {
-	st := matchStatement(generation, ids, match)
+// ListSQL gives tests the statement of a listing.
+func ListSQL(plan ListPlan, subspace *string) SQL {
+	st := plan.statement(subspace, plan.rows()+1)
 	return SQL{st.text.String(), st.args}
 }

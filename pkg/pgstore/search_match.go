@@ -2,9 +2,11 @@ package pgstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -95,70 +97,121 @@ func expandStatement(generation int64, prefix string) *statement {
 	return s
 }
 
-// topMatching is the scorer's Top of the chunks that match. It asks the database about the best first, and
-// only when too few of them match for all that do, so nothing is cut before it was looked at.
-func (r *searchRun) topMatching(ctx context.Context, scorer *postings.Scorer) ([]postings.Hit, error) {
+// Candidates of the full-text leg that are checked one by one before all chunks are.
+const (
+	minLook = 256
+	maxLook = 4096 // about as many probes as a scan of 50,000 chunks takes time
+	wider   = 8    // the second look is so much longer
+)
+
+// firstLook is how many chunks are asked for a condition one by one at first.
+func firstLook(limit int) int { return max(minLook, min(4*limit, maxLook), limit+limit/4) }
+
+// topChecked is the scorer's Top of the chunks that the plan's restrictions and condition allow. It asks the
+// database about the best first, then about more of them, and only when still too few are allowed for all
+// that are. So nothing is cut before it was looked at, and most queries read a few hundred rows.
+func (r *searchRun) topChecked(ctx context.Context, scorer *postings.Scorer) ([]postings.Hit, error) {
 	limit := r.plan.Text.Limit
-	n := firstLook(limit)
-	hits, err := scorer.Top(ctx, n, r.allowed())
-	if err != nil {
+	allowed := map[int64]struct{}{} // of those looked at
+	looked := 0
+	for n := firstLook(limit); n <= max(maxLook, firstLook(limit)); n *= wider {
+		hits, err := r.top(ctx, scorer, n, r.visibleByID())
+		if err != nil {
+			return nil, err
+		}
+		if len(hits) > 2*n { // many share a score
+			break
+		}
+		if err := r.look(ctx, hits[looked:], allowed); err != nil { // those before come first again
+			return nil, err
+		}
+		looked = len(hits)
+		out := slices.DeleteFunc(hits, func(h postings.Hit) bool { _, ok := allowed[h.ChunkID]; return !ok })
+		if looked < n || len(out) >= limit { // there are no others, or none better
+			return withTies(out, limit), nil
+		}
+	}
+	var all map[int64]struct{}
+	b := r.snap.batch()
+	st := r.allowedStatement()
+	b.Queue(st.text.String(), st.args...).Query(collectIDs(&all))
+	if err := r.snap.run(ctx, b); err != nil {
 		return nil, err
+	}
+	visible := r.visibleByID()
+	return r.top(ctx, scorer, limit, func(id int64) bool {
+		_, ok := all[id]
+		return ok && (visible == nil || visible(id))
+	})
+}
+
+// top is the scorer's Top, its time counted.
+func (r *searchRun) top(ctx context.Context, scorer *postings.Scorer, n int, allowed func(int64) bool) ([]postings.Hit, error) {
+	began := time.Now()
+	defer func() { r.res.Score += time.Since(began) }()
+	return scorer.Top(ctx, n, allowed)
+}
+
+// look asks which of the hits are allowed.
+func (r *searchRun) look(ctx context.Context, hits []postings.Hit, allowed map[int64]struct{}) error {
+	if len(hits) == 0 {
+		return nil
 	}
 	ids := make([]int64, len(hits))
 	for i, h := range hits {
 		ids[i] = h.ChunkID
 	}
-	matches, err := r.matching(ctx, matchStatement(r.plan.KB.Generation.ID, ids, r.plan.Match))
-	if err != nil {
-		return nil, err
-	}
-	out := slices.DeleteFunc(hits, func(h postings.Hit) bool { _, ok := matches[h.ChunkID]; return !ok })
-	if len(out) < limit && len(ids) >= n {
-		return r.topOfAll(ctx, scorer)
-	}
-	if len(out) > limit { // what ties with the last place stays, as in Top
-		last := out[limit-1].Score
-		out = slices.DeleteFunc(out, func(h postings.Hit) bool { return h.Score < last })
-	}
-	return out, nil
-}
-
-// firstLook is how many chunks are asked for a condition one by one before all are.
-func firstLook(limit int) int { return max(4*limit, 256) }
-
-// topOfAll looks for the chunks that match among all of the generation.
-func (r *searchRun) topOfAll(ctx context.Context, scorer *postings.Scorer) ([]postings.Hit, error) {
-	st := &statement{}
-	st.add("SELECT c.chunk_id FROM ", partition(r.plan.KB.Generation.ID), " c WHERE c.lex @@ ", st.arg(r.plan.Match), "::text::tsquery")
-	matches, err := r.matching(ctx, st)
-	if err != nil {
-		return nil, err
-	}
-	allowed := r.allowed()
-	return scorer.Top(ctx, r.plan.Text.Limit, func(id int64) bool {
-		_, ok := matches[id]
-		return ok && (allowed == nil || allowed(id))
-	})
-}
-
-// matching is the set of chunk ids that a statement lists.
-func (r *searchRun) matching(ctx context.Context, st *statement) (map[int64]struct{}, error) {
-	out := map[int64]struct{}{}
+	var found map[int64]struct{}
 	b := r.snap.batch()
-	b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error {
-		var id int64
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-			out[id] = struct{}{}
-			return nil
-		})
-		return err
-	})
-	return out, r.snap.run(ctx, b)
+	st := r.lookStatement(ids)
+	b.Queue(st.text.String(), st.args...).Query(collectIDs(&found))
+	err := r.snap.run(ctx, b)
+	maps.Copy(allowed, found)
+	return err
 }
 
-func matchStatement(generation int64, ids []int64, match string) *statement {
+// withTies cuts a list after limit, but not between equal scores.
+func withTies(hits []postings.Hit, limit int) []postings.Hit {
+	if len(hits) <= limit {
+		return hits
+	}
+	last := hits[limit-1].Score
+	return slices.DeleteFunc(hits, func(h postings.Hit) bool { return h.Score < last })
+}
+
+// lookStatement asks of chunks, by their ids, which are allowed.
+func (r *searchRun) lookStatement(ids []int64) *statement {
 	s := &statement{}
-	s.add("SELECT c.chunk_id FROM unnest(", s.arg(ids), "::bigint[]) u(id) CROSS JOIN LATERAL (SELECT * FROM ", partition(generation),
-		" x WHERE x.generation = ", s.arg(generation), " AND x.chunk_id = u.id OFFSET 0) c WHERE c.lex @@ ", s.arg(match), "::text::tsquery")
+	s.add("SELECT c.chunk_id")
+	gen := r.plan.KB.Generation.ID
+	if r.restricted {
+		s.fromIDs(gen, ids)
+		s.add(" WHERE ", r.visible(s))
+		s.addMatch(" AND ", r.plan.Match)
+		return s
+	}
+	s.add(" FROM unnest(", s.arg(ids), "::bigint[]) u(id) CROSS JOIN LATERAL (SELECT * FROM ", partition(gen),
+		" x WHERE x.generation = ", s.arg(gen), " AND x.chunk_id = u.id OFFSET 0) c")
+	s.addMatch(" WHERE ", r.plan.Match)
 	return s
+}
+
+// allowedStatement lists all chunks of the generation that are allowed.
+func (r *searchRun) allowedStatement() *statement {
+	s := &statement{}
+	s.add("SELECT c.chunk_id FROM ", partition(r.plan.KB.Generation.ID), " c")
+	if r.restricted {
+		s.add(joinDocuments, " WHERE ", r.visible(s))
+		s.addMatch(" AND ", r.plan.Match)
+		return s
+	}
+	s.addMatch(" WHERE ", r.plan.Match)
+	return s
+}
+
+// addMatch adds the condition on lexemes, if there is one, behind a word.
+func (s *statement) addMatch(word, match string) {
+	if match != "" {
+		s.add(word, "c.lex @@ ", s.arg(match), "::text::tsquery")
+	}
 }

@@ -210,7 +210,7 @@ func TestPlansOfConditions(t *testing.T) {
 	for _, s := range l.stored()[:40] {
 		ids = append(ids, s.id)
 	}
-	if plan := l.explain(pgstore.MatchSQL(l.kb.Generation.ID, ids, match)); strings.Contains(plan, "Seq Scan") {
+	if plan := l.explain(pgstore.LookSQL(pgstore.SearchPlan{KB: l.kb, Match: match}, ids)); strings.Contains(plan, "Seq Scan") {
 		t.Errorf("want no sequential scan\n%s", plan)
 	}
 }

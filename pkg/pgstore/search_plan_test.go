@@ -117,7 +117,7 @@ func TestPlansOfHotStatements(t *testing.T) {
 		{"segments", pgstore.SQL{Text: pgstore.Query("search_segments"), Args: []any{gen, segs}}, 0, []string{"lex_segment_pkey"}},
 		{"postings of new segments", pgstore.SQL{Text: pgstore.Query("search_postings_new"), Args: []any{gen, hashes, []int64{}}}, 0, []string{"lex_posting_pkey"}},
 		{"missing postings", pgstore.SQL{Text: pgstore.Query("search_postings_missing"), Args: []any{gen, missing, segs}}, 0, []string{"lex_posting_pkey"}},
-		{"inactive chunks", pgstore.AllowedSQL(pgstore.SearchPlan{KB: l.kb}), 0, nil},
+		{"inactive chunks", pgstore.HiddenSQL(gen), 0, nil},
 		{"hybrid", hybrid, 1, []string{"top-N heapsort", "documents_pkey"}},
 		{"identity of full-text candidates", textOnly, 0, nil},
 		{"content", pgstore.ContentSQL(gen, ids), 0, nil},

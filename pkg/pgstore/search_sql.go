@@ -83,15 +83,10 @@ const (
 	joinByKey     = " CROSS JOIN LATERAL (SELECT * FROM documents x WHERE x.key = c.document_key AND x.live_version = c.version OFFSET 0) d"
 )
 
-// allowedStatement lists the chunks that may be found, or without a restriction those that may not.
-func (r *searchRun) allowedStatement() *statement {
+// hiddenStatement lists the chunks that may not be found.
+func hiddenStatement(generation int64) *statement {
 	s := &statement{}
-	name := partition(r.plan.KB.Generation.ID)
-	if !r.restricted {
-		s.add("SELECT chunk_id FROM ", name, " WHERE NOT active")
-		return s
-	}
-	s.add("SELECT c.chunk_id FROM ", name, " c", joinDocuments, " WHERE ", r.visible(s))
+	s.add("SELECT chunk_id FROM ", partition(generation), " WHERE NOT active")
 	return s
 }
 

@@ -16,7 +16,7 @@ type textLeg struct {
 	segments   map[int64]*postings.Segment // of live
 	rows       []postings.Posting          // of every term asked so far
 	tombstones []int64                     // ascending
-	listed     map[int64]struct{}          // chunks allowed when the search is restricted, else those that are not
+	hidden     map[int64]struct{}          // inactive chunks; of an unrestricted search only
 	scorer     *postings.Scorer
 }
 
@@ -78,7 +78,7 @@ func (r *searchRun) loadText(ctx context.Context, b *pgx.Batch) error {
 	var loaded []postings.Posting
 	b.Queue(query("search_postings_new"), gen, terms, known).Query(collectPostings(&loaded))
 	queueMissing(b, gen, missing, &loaded)
-	r.queueAllowed(b)
+	r.queueHidden(b)
 	if err := r.snap.run(ctx, b); err != nil {
 		return err
 	}
@@ -155,29 +155,36 @@ func queueMissing(b *pgx.Batch, generation int64, missing []postings.Key, into *
 	b.Queue(query("search_postings_missing"), generation, terms, segs).Query(collectPostings(into))
 }
 
-func (r *searchRun) queueAllowed(b *pgx.Batch) {
-	st := r.allowedStatement()
-	b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error {
-		r.text.listed = map[int64]struct{}{}
-		var id int64
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-			r.text.listed[id] = struct{}{}
-			return nil
-		})
-		return err
-	})
+// queueHidden reads which chunks are inactive. A restricted search checks its candidates instead.
+func (r *searchRun) queueHidden(b *pgx.Batch) {
+	if r.restricted {
+		return
+	}
+	st := hiddenStatement(r.plan.KB.Generation.ID)
+	b.Queue(st.text.String(), st.args...).Query(collectIDs(&r.text.hidden))
 }
 
-// allowed is the scorer's filter; nil when everything may be found.
-func (r *searchRun) allowed() func(int64) bool {
-	listed := r.text.listed
-	if r.restricted {
-		return func(id int64) bool { _, ok := listed[id]; return ok }
+// collectIDs reads a column of chunk ids.
+func collectIDs(into *map[int64]struct{}) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		out := map[int64]struct{}{}
+		var id int64
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+			out[id] = struct{}{}
+			return nil
+		})
+		*into = out
+		return err
 	}
-	if len(listed) == 0 {
+}
+
+// visibleByID is the scorer's filter; nil when everything may be found, or is checked afterwards.
+func (r *searchRun) visibleByID() func(int64) bool {
+	hidden := r.text.hidden
+	if len(hidden) == 0 {
 		return nil
 	}
-	return func(id int64) bool { _, ok := listed[id]; return !ok }
+	return func(id int64) bool { _, ok := hidden[id]; return !ok }
 }
 
 // score ranks the chunks of the snapshot by terms whose rows are loaded.
@@ -193,11 +200,11 @@ func (r *searchRun) score(ctx context.Context, terms []postings.Term) ([]posting
 		return nil, err
 	}
 	r.text.scorer = scorer
-	if r.plan.Match != "" {
-		return r.topMatching(ctx, scorer)
+	r.res.Score += time.Since(began)
+	if r.restricted || r.plan.Match != "" {
+		return r.topChecked(ctx, scorer)
 	}
-	defer func() { r.res.Score += time.Since(began) }()
-	return scorer.Top(ctx, p.Limit, r.allowed())
+	return r.top(ctx, scorer, p.Limit, r.visibleByID())
 }
 
 // widen adds the terms of the second pass, in the same snapshot.
