@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,11 +13,41 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// GetDocument returns the state of a document; an unknown or deleted one is DOCUMENT_NOT_FOUND. Its
-// metadata may hold internal fields. On a replica, which has no staged vectors, Embedded of an Indexing
-// version is 0.
-func (s *Store) GetDocument(ctx context.Context, kbID int64, subspace, docID string) (messages.DocumentInfo, error) {
-	list, err := s.documents(ctx, query("document_get"), kbID, subspace, docID)
+// MetadataCondition restricts documents by their metadata. It returns a boolean SQL expression over a jsonb
+// column of typed metadata that is never null; arg binds a value and returns its placeholder. Predicate of a
+// filter.Bound is one. nil restricts nothing.
+type MetadataCondition func(column string, arg func(value any) string) string
+
+// Typed metadata of what readers see of a document, and of the version that GetDocument describes.
+const (
+	liveTyped  = "d.live_typed"
+	shownTyped = "(CASE WHEN v.version = d.live_version THEN d.live_typed ELSE coalesce(v.typed, d.live_typed) END)"
+)
+
+// shownQuery is the statement of a file that has a place for a condition on documents, with that put in, and
+// its arguments.
+func shownQuery(name, column string, shown MetadataCondition, args ...any) (string, []any) {
+	text := query(name)
+	if shown == nil {
+		return text, args
+	}
+	cond := shown(column, func(v any) string {
+		args = append(args, v)
+		return "$" + strconv.Itoa(len(args))
+	})
+	before, after, found := strings.Cut(text, "true /* shown */")
+	if !found {
+		panic("pgstore: " + name + " has no place for a condition")
+	}
+	return before + "(" + cond + ")" + after, args
+}
+
+// GetDocument returns the state of a document; an unknown or deleted one is DOCUMENT_NOT_FOUND, and so is
+// one whose metadata, those of the version described, do not meet shown. Its metadata may hold internal
+// fields. On a replica, which has no staged vectors, Embedded of an Indexing version is 0.
+func (s *Store) GetDocument(ctx context.Context, kbID int64, subspace, docID string, shown MetadataCondition) (messages.DocumentInfo, error) {
+	text, args := shownQuery("document_get", shownTyped, shown, kbID, subspace, docID)
+	list, err := s.documents(ctx, text, args...)
 	if err != nil {
 		return messages.DocumentInfo{}, fmt.Errorf("get document %s: %w", docID, err)
 	}
@@ -34,11 +66,13 @@ type DocumentFilter struct {
 	Subspaces               []string // nil: all
 	Status                  messages.DocumentStatus
 	AfterSubspace, AfterDoc string // where the page before ended
+	Shown                   MetadataCondition
 }
 
 // ListDocuments returns up to limit documents in order of subspace and id, as GetDocument does.
 func (s *Store) ListDocuments(ctx context.Context, kbID int64, f DocumentFilter, limit int) ([]messages.DocumentInfo, error) {
-	list, err := s.documents(ctx, query("document_list"), kbID, f.AfterSubspace, f.AfterDoc, f.Subspaces, f.Status, limit)
+	text, args := shownQuery("document_list", shownTyped, f.Shown, kbID, f.AfterSubspace, f.AfterDoc, f.Subspaces, f.Status, limit)
+	list, err := s.documents(ctx, text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
 	}
@@ -95,9 +129,11 @@ func scanDocument(row pgx.Row) (d messages.DocumentInfo, key int64, replica bool
 	return d, key, replica, err
 }
 
-// ListChunks returns up to limit chunks of a document's live version with ordinals above after, in order.
-func (s *Store) ListChunks(ctx context.Context, kb KB, subspace, docID string, after, limit int) ([]messages.ChunkInfo, error) {
-	rows, err := s.pool.Query(ctx, query("document_chunks"), kb.Generation.ID, kb.ID, subspace, docID, after, limit)
+// ListChunks returns up to limit chunks of a document's live version with ordinals above after, in order;
+// none when that version does not meet shown.
+func (s *Store) ListChunks(ctx context.Context, kb KB, subspace, docID string, after, limit int, shown MetadataCondition) ([]messages.ChunkInfo, error) {
+	text, args := shownQuery("document_chunks", liveTyped, shown, kb.Generation.ID, kb.ID, subspace, docID, after, limit)
+	rows, err := s.pool.Query(ctx, text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list chunks of %s: %w", docID, err)
 	}
@@ -113,11 +149,14 @@ func (s *Store) ListChunks(ctx context.Context, kb KB, subspace, docID string, a
 
 // SetChunkStatus makes a chunk of a document's live version active or inactive. Doing it again changes
 // nothing. It waits for a swap of the document under way and then concerns the new version. A document that
-// has no live version is DOCUMENT_NOT_FOUND, an ordinal it has not NOT_FOUND.
-func (s *Store) SetChunkStatus(ctx context.Context, kbID int64, subspace, docID string, ordinal int, status messages.ChunkStatus) error {
+// has no live version, or whose does not meet shown, is DOCUMENT_NOT_FOUND, an ordinal it has not NOT_FOUND.
+func (s *Store) SetChunkStatus(
+	ctx context.Context, kbID int64, subspace, docID string, ordinal int, status messages.ChunkStatus, shown MetadataCondition,
+) error {
+	text, args := shownQuery("chunk_document", liveTyped, shown, kbID, subspace, docID)
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		var key, version, generation int64
-		err := tx.QueryRow(ctx, query("chunk_document"), kbID, subspace, docID).Scan(&key, &version, &generation)
+		err := tx.QueryRow(ctx, text, args...).Scan(&key, &version, &generation)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return documentNotFound(docID)
 		}

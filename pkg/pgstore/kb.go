@@ -24,7 +24,7 @@ type KB struct {
 	Description     string
 	Tags            map[string]string
 	Retrieval       json.RawMessage // default retrieval configuration, nil when none
-	MandatoryFilter json.RawMessage
+	MandatoryFilter json.RawMessage // pkg/pgstore/filter reads it; nil when none
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
 	Generation      Generation
@@ -49,6 +49,7 @@ type NewKB struct {
 	Description string
 	Tags        map[string]string
 	Retrieval   json.RawMessage
+	Mandatory   json.RawMessage // the mandatory filter, checked
 	Generation  Generation
 }
 
@@ -61,7 +62,7 @@ func (s *Store) CreateKB(ctx context.Context, n NewKB) (KB, error) {
 		var id int64
 		var created time.Time
 		err := tx.QueryRow(ctx, query("kb_create"), n.Tenant, n.Name, n.IndexType, n.Subspaces, orEmpty(n.Schema),
-			n.Description, orNoTags(n.Tags), n.Retrieval).Scan(&id, &created)
+			n.Description, orNoTags(n.Tags), n.Retrieval, n.Mandatory).Scan(&id, &created)
 		if err != nil {
 			return err
 		}
@@ -136,6 +137,8 @@ type KBUpdate struct {
 	AddFields    messages.MetadataSchema
 	Retrieval    json.RawMessage
 	SetRetrieval bool // Retrieval replaces what was there, nil included
+	Mandatory    json.RawMessage
+	SetMandatory bool // the same
 }
 
 // UpdateKB changes a knowledge base. A field declared already, with any type, is a VALIDATION_ERROR.
@@ -158,7 +161,7 @@ func (s *Store) UpdateKB(ctx context.Context, tenant, name string, u KBUpdate) (
 			}
 			merged = &all
 		}
-		_, err = tx.Exec(ctx, query("kb_update"), id, u.Description, u.Tags, merged, u.Retrieval, u.SetRetrieval)
+		_, err = tx.Exec(ctx, query("kb_update"), id, u.Description, u.Tags, merged, u.Retrieval, u.SetRetrieval, u.Mandatory, u.SetMandatory)
 		return err
 	})
 	if err != nil {
@@ -199,6 +202,6 @@ func (k KB) Info() messages.KBInfo {
 	return messages.KBInfo{
 		KnowledgeBaseName: k.Name, ID: k.ID, Description: k.Description, Tags: k.Tags, IndexType: k.IndexType, Subspace: k.Subspaces,
 		Metadata: orEmpty(k.Schema), Embedding: k.Generation.Space, Chunking: k.Generation.Chunking, Analyzer: k.Generation.Analyzer,
-		Retrieval: k.Retrieval, Generation: k.Generation.ID, CreatedAt: k.CreatedAt.UTC(), UpdatedAt: k.UpdatedAt.UTC(),
+		Retrieval: k.Retrieval, MandatoryFilter: k.MandatoryFilter, Generation: k.Generation.ID, CreatedAt: k.CreatedAt.UTC(), UpdatedAt: k.UpdatedAt.UTC(),
 	}
 }

@@ -156,7 +156,7 @@ func (e *env) publish(doc, text string) messages.Ref {
 
 func (e *env) status(doc string) messages.DocumentStatus {
 	e.t.Helper()
-	d, err := e.store.GetDocument(e.t.Context(), e.kb.ID, messages.DefaultSubspace, doc)
+	d, err := e.store.GetDocument(e.t.Context(), e.kb.ID, messages.DefaultSubspace, doc, nil)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestAMetadataChangeTouchesOneRow(t *testing.T) {
 	if a.Version != ref.Version {
 		t.Errorf("version: got %d, want %d", a.Version, ref.Version)
 	}
-	d, err := e.store.GetDocument(t.Context(), e.kb.ID, messages.DefaultSubspace, "d")
+	d, err := e.store.GetDocument(t.Context(), e.kb.ID, messages.DefaultSubspace, "d", nil)
 	if err != nil || string(d.Metadata) != `{"year": 2024}` || d.Status != messages.StatusReady {
 		t.Errorf("got %+v (%v)", d, err)
 	}

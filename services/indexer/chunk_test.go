@@ -38,7 +38,7 @@ func TestUpdateChunk(t *testing.T) { // CT-47, the writer's side
 			t.Errorf("got %+v (%v), %d inactive; want %+v, 1", got, err, inactive(), want)
 		}
 	}
-	chunks, err := o.store.ListChunks(t.Context(), o.kb, messages.DefaultSubspace, "a", -1, 10)
+	chunks, err := o.store.ListChunks(t.Context(), o.kb, messages.DefaultSubspace, "a", -1, 10, nil)
 	if err != nil || len(chunks) != 3 || chunks[1].Status != messages.ChunkInactive || chunks[0].Status != messages.ChunkActive {
 		t.Errorf("listing: got %+v (%v), want chunk 1 inactive", chunks, err)
 	}
@@ -70,7 +70,7 @@ func TestANewVersionMakesChunksActiveAndTellsHowMany(t *testing.T) {
 	l := newLab(t)
 	l.publishVersion("a", "one\ntwo\nthree")
 	for _, ordinal := range []int{0, 2} {
-		if err := l.store.SetChunkStatus(t.Context(), l.kb.ID, messages.DefaultSubspace, "a", ordinal, messages.ChunkInactive); err != nil {
+		if err := l.store.SetChunkStatus(t.Context(), l.kb.ID, messages.DefaultSubspace, "a", ordinal, messages.ChunkInactive, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

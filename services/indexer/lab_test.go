@@ -136,7 +136,7 @@ func (l *lab) staged(doc, text string) messages.Ref {
 
 func (l *lab) document(doc string) messages.DocumentInfo {
 	l.t.Helper()
-	d, err := l.store.GetDocument(l.t.Context(), l.kb.ID, messages.DefaultSubspace, doc)
+	d, err := l.store.GetDocument(l.t.Context(), l.kb.ID, messages.DefaultSubspace, doc, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -252,7 +252,7 @@ func (l *lab) order() pgstore.Order {
 
 func (l *lab) setActive(kb pgstore.KB, doc string, chunk int, status messages.ChunkStatus) {
 	l.tb.Helper()
-	if err := l.store.SetChunkStatus(l.tb.Context(), kb.ID, messages.DefaultSubspace, doc, chunk, status); err != nil {
+	if err := l.store.SetChunkStatus(l.tb.Context(), kb.ID, messages.DefaultSubspace, doc, chunk, status, nil); err != nil {
 		l.tb.Fatal(err)
 	}
 }

@@ -15,6 +15,11 @@ type Limits struct {
 	Values     int // values of one in or notIn; default 256
 }
 
+// LimitsOf returns the limits of a server or of a knowledge base.
+func LimitsOf(l messages.FilterLimits) Limits {
+	return Limits{Characters: l.Characters, Depth: l.Depth, Predicates: l.Conditions, Values: l.Values}
+}
+
 // maxDepth is the most that may be configured: trees are walked recursively.
 const maxDepth = 64
 
@@ -25,11 +30,12 @@ func (l Limits) WithDefaults() Limits {
 			*v = value
 		}
 	}
-	orDefault(&l.Characters, 2048)
+	usual := messages.DefaultFilterLimits()
+	orDefault(&l.Characters, usual.Characters)
 	orDefault(&l.Bytes, 1<<20)
-	orDefault(&l.Depth, 16)
-	orDefault(&l.Predicates, 256)
-	orDefault(&l.Values, 256)
+	orDefault(&l.Depth, usual.Depth)
+	orDefault(&l.Predicates, usual.Conditions)
+	orDefault(&l.Values, usual.Values)
 	l.Depth = min(l.Depth, maxDepth)
 	return l
 }

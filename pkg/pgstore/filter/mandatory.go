@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -17,10 +18,44 @@ type MandatoryFilter struct {
 	binder SchemaBinder
 }
 
-// ParseMandatory reads a mandatory filter and checks it whole; facts are the names that may stand in it,
-// "tenant" being the one of the server. at names the filter in errors, which are VALIDATION_ERROR.
+// tenantFact is the fact that the server knows about every caller.
+const tenantFact = "tenant"
+
+// CheckMandatory checks the mandatory filter of a knowledge base as it is set, under the default limits.
+// Nothing, or null, is fine: there is none. Errors are VALIDATION_ERROR with the path, or in an expression
+// the position, of the fault.
+func CheckMandatory(raw json.RawMessage, schema messages.MetadataSchema) error {
+	if absent(raw) {
+		return nil
+	}
+	_, err := ParseMandatory("mandatoryFilter", raw, schema, Limits{}, tenantFact)
+	return err
+}
+
+// OfKnowledgeBase reads the mandatory filter of a knowledge base for its tenant. given is false, and nothing
+// restricted, where there is none. A stored filter that cannot be applied is an error that is nobody's
+// VALIDATION_ERROR: it is never left out, and no caller's fault.
+func OfKnowledgeBase(raw json.RawMessage, schema messages.MetadataSchema, tenant string) (b Bound, given bool, err error) {
+	if absent(raw) {
+		return Bound{}, false, nil
+	}
+	m, err := ParseMandatory("mandatoryFilter", raw, schema, Limits{}, tenantFact)
+	if err == nil {
+		b, err = m.Bind(map[string]string{tenantFact: tenant})
+	}
+	if err != nil {
+		return Bound{}, false, fmt.Errorf("read the mandatory filter: %v", err) //nolint:errorlint // see above
+	}
+	return b, true, nil
+}
+
+func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// ParseMandatory reads a mandatory filter, JSON or an expression in a JSON string, and checks it whole; facts
+// are the names that may stand in it, "tenant" being the one of the server. at names the filter in errors,
+// which are VALIDATION_ERROR.
 func ParseMandatory(at string, raw json.RawMessage, schema messages.MetadataSchema, limits Limits, facts ...string) (MandatoryFilter, error) {
-	f, err := ParseJSON(at, raw, limits)
+	f, err := parseEither(at, raw, limits)
 	if err != nil {
 		return MandatoryFilter{}, err
 	}
@@ -33,6 +68,17 @@ func ParseMandatory(at string, raw json.RawMessage, schema messages.MetadataSche
 		return MandatoryFilter{}, err
 	}
 	return m, nil
+}
+
+func parseEither(at string, raw json.RawMessage, limits Limits) (Filter, error) {
+	if text := bytes.TrimSpace(raw); len(text) == 0 || text[0] != '"' {
+		return ParseJSON(at, raw, limits)
+	}
+	var expression string
+	if err := messages.DecodeStrict(raw, &expression); err != nil {
+		return nil, messages.Invalid(at, reasonOf(err))
+	}
+	return ParseExpression(at, expression, limits)
 }
 
 // Bind puts the facts about a caller in. A fact that is missing is an error, never a wider filter.

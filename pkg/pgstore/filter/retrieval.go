@@ -21,7 +21,7 @@ func OfRetrieval(c *messages.RetrievalConfiguration, limits Limits, schema messa
 		all = append(all, b)
 		return err
 	}
-	if len(c.Filter) > 0 && string(c.Filter) != "null" {
+	if !absent(c.Filter) {
 		if err := add(ParseJSON(root+"filter", c.Filter, limits)); err != nil {
 			return Bound{}, false, err
 		}

@@ -7,4 +7,4 @@ SELECT d.doc_id, d.subspace, d.status, d.version, coalesce(d.live_version, 0), d
        CASE WHEN d.status = 'Ready' THEN coalesce(v.chunks, 0) ELSE 0 END, coalesce(v.reactivated, 0), d.key, pg_is_in_recovery()
 FROM documents d
 LEFT JOIN document_versions v ON v.document_key = d.key AND v.version = d.version
-WHERE d.kb_id = $1 AND d.subspace = $2 AND d.doc_id = $3 AND d.version > 0 AND d.status <> 'Deleted'
+WHERE d.kb_id = $1 AND d.subspace = $2 AND d.doc_id = $3 AND d.version > 0 AND d.status <> 'Deleted' AND true /* shown */

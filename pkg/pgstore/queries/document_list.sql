@@ -8,6 +8,6 @@ SELECT d.doc_id, d.subspace, d.status, d.version, coalesce(d.live_version, 0), d
 FROM documents d
 LEFT JOIN document_versions v ON v.document_key = d.key AND v.version = d.version
 WHERE d.kb_id = $1 AND (d.subspace, d.doc_id) > ($2, $3) AND ($4::text[] IS NULL OR d.subspace = ANY($4))
-  AND ($5 = '' OR d.status = $5) AND d.version > 0 AND d.status <> 'Deleted'
+  AND ($5 = '' OR d.status = $5) AND d.version > 0 AND d.status <> 'Deleted' AND true /* shown */
 ORDER BY d.subspace, d.doc_id
 LIMIT $6

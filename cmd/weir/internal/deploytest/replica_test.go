@@ -91,7 +91,7 @@ func TestRetrieverOnAReplica(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := store.GetDocument(t.Context(), base.ID, messages.DefaultSubspace, "indexing"); err != nil || d.Embedded != 1 {
+	if d, err := store.GetDocument(t.Context(), base.ID, messages.DefaultSubspace, "indexing", nil); err != nil || d.Embedded != 1 {
 		t.Errorf("on the primary: got %d embedded (%v), want 1", d.Embedded, err)
 	}
 	docs, err := store.ListDocuments(t.Context(), base.ID, pgstore.DocumentFilter{}, 10)

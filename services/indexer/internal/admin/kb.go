@@ -27,7 +27,9 @@ type Store interface {
 	LoadKB(ctx context.Context, tenant, name string) (pgstore.KB, error)
 	UpdateKB(ctx context.Context, tenant, name string, u pgstore.KBUpdate) (pgstore.KB, error)
 	DeleteKB(ctx context.Context, tenant, name string) error
-	SetChunkStatus(ctx context.Context, kbID int64, subspace, docID string, ordinal int, status messages.ChunkStatus) error
+	SetChunkStatus(
+		ctx context.Context, kbID int64, subspace, docID string, ordinal int, status messages.ChunkStatus, shown pgstore.MetadataCondition,
+	) error
 	ListDeadLetters(ctx context.Context, tenant, kb, stage, state string, before int64, limit int) ([]messages.DeadLetter, error)
 	GetDeadLetter(ctx context.Context, tenant string, id int64) (messages.DeadLetterDetail, error)
 	MarkDeadLetter(ctx context.Context, tenant string, id int64, state string) error
@@ -102,7 +104,7 @@ func (a *Admin) openUploads(ctx context.Context, tenant string) error {
 func (a *Admin) resolve(tenant string, in messages.CreateKB) (pgstore.NewKB, error) {
 	n := pgstore.NewKB{
 		Tenant: tenant, Name: in.KnowledgeBaseName, IndexType: in.IndexType, Subspaces: in.Subspace, Schema: in.Metadata,
-		Description: in.Description, Tags: in.Tags, Retrieval: in.Retrieval,
+		Description: in.Description, Tags: in.Tags, Retrieval: orNone(in.Retrieval),
 		Generation: pgstore.Generation{Parser: ParserVersion, Analyzer: in.Analyzer},
 	}
 	if n.IndexType == "" {
@@ -111,6 +113,10 @@ func (a *Admin) resolve(tenant string, in messages.CreateKB) (pgstore.NewKB, err
 	if err := checkRetrieval(in.Retrieval, n.IndexType, in.Metadata); err != nil {
 		return n, err
 	}
+	if err := filter.CheckMandatory(in.MandatoryFilter, in.Metadata); err != nil {
+		return n, err
+	}
+	n.Mandatory = orNone(in.MandatoryFilter)
 	if n.Generation.Analyzer == "" {
 		n.Generation.Analyzer = lexical.Default
 	}
@@ -173,7 +179,8 @@ func (a *Admin) resolveSpace(e *messages.Embedding) (messages.Space, error) {
 	return space, nil
 }
 
-// UpdateKB changes description, tags and default retrieval configuration, and adds metadata fields.
+// UpdateKB changes description, tags, default retrieval configuration and mandatory filter, and adds metadata
+// fields.
 func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 	var in messages.UpdateKB
 	if err := decodeScoped(r, &in, &in.KnowledgeBaseName); err != nil {
@@ -183,12 +190,16 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.Retrieval != nil {
+	if u.Retrieval != nil || u.Mandatory != nil {
 		now, err := a.store.LoadKB(ctx, r.Tenant, r.Scope)
-		if err == nil {
-			err = checkRetrieval(u.Retrieval, now.IndexType, slices.Concat(now.Schema, in.Metadata))
-		}
 		if err != nil {
+			return nil, err
+		}
+		schema := slices.Concat(now.Schema, in.Metadata) // fields are only ever added, so what fits now will fit
+		if err := checkRetrieval(u.Retrieval, now.IndexType, schema); err != nil {
+			return nil, err
+		}
+		if err := filter.CheckMandatory(u.Mandatory, schema); err != nil {
 			return nil, err
 		}
 	}
@@ -208,16 +219,25 @@ func checkRetrieval(raw json.RawMessage, index messages.IndexType, schema messag
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return fmt.Errorf("read a retrieval configuration that passed its check: %w", err)
 	}
-	_, _, err := filter.OfRetrieval(&c, filter.Limits{}, schema)
+	limits := c.Tightened(messages.DefaultRetrieveLimits()).Filter
+	_, _, err := filter.OfRetrieval(&c, filter.LimitsOf(limits), schema)
 	return err
 }
 
 var null = []byte("null")
 
+// orNone is nil for null.
+func orNone(raw json.RawMessage) json.RawMessage {
+	if bytes.Equal(raw, null) {
+		return nil
+	}
+	return raw
+}
+
 func update(in messages.UpdateKB) (pgstore.KBUpdate, error) {
 	u := pgstore.KBUpdate{AddFields: in.Metadata}
-	if in.Description == nil && in.Tags == nil && in.Metadata == nil && in.Retrieval == nil {
-		return u, messages.Invalid("body", "must give description, tags, metadata or retrievalConfiguration")
+	if in.Description == nil && in.Tags == nil && in.Metadata == nil && in.Retrieval == nil && in.MandatoryFilter == nil {
+		return u, messages.Invalid("body", "must give description, tags, metadata, retrievalConfiguration or mandatoryFilter")
 	}
 	if in.Description != nil {
 		u.Description = new(string)
@@ -231,12 +251,8 @@ func update(in messages.UpdateKB) (pgstore.KBUpdate, error) {
 			return u, messages.Invalid("tags", "must be an object of strings or null")
 		}
 	}
-	if in.Retrieval != nil {
-		u.SetRetrieval = true
-		if !bytes.Equal(in.Retrieval, null) {
-			u.Retrieval = in.Retrieval
-		}
-	}
+	u.SetRetrieval, u.Retrieval = in.Retrieval != nil, orNone(in.Retrieval)
+	u.SetMandatory, u.Mandatory = in.MandatoryFilter != nil, orNone(in.MandatoryFilter)
 	description := ""
 	if u.Description != nil {
 		description = *u.Description

@@ -17,9 +17,9 @@ type Store interface {
 	LoadKB(ctx context.Context, tenant, name string) (pgstore.KB, error)
 	ListKBs(ctx context.Context, tenant, after string, limit int) ([]pgstore.KB, error)
 	CountDocuments(ctx context.Context, kb pgstore.KB) (messages.DocumentCounts, error)
-	GetDocument(ctx context.Context, kbID int64, subspace, docID string) (messages.DocumentInfo, error)
+	GetDocument(ctx context.Context, kbID int64, subspace, docID string, shown pgstore.MetadataCondition) (messages.DocumentInfo, error)
 	ListDocuments(ctx context.Context, kbID int64, f pgstore.DocumentFilter, limit int) ([]messages.DocumentInfo, error)
-	ListChunks(ctx context.Context, kb pgstore.KB, subspace, docID string, after, limit int) ([]messages.ChunkInfo, error)
+	ListChunks(ctx context.Context, kb pgstore.KB, subspace, docID string, after, limit int, shown pgstore.MetadataCondition) ([]messages.ChunkInfo, error)
 }
 
 // Page sizes: by default and at most.

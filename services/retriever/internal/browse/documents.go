@@ -8,16 +8,17 @@ import (
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/pgstore/filter"
 	"github.com/weir-project/weir/services/retriever/internal/engine"
 )
 
 // GetDocument returns the state of a document.
 func (b *Browser) GetDocument(ctx context.Context, tenant, kb string, req messages.DocumentRef) (*messages.DocumentInfo, error) {
-	base, err := b.document(ctx, tenant, kb, &req.Subspace, req.DocID)
+	base, shown, err := b.document(ctx, tenant, kb, &req.Subspace, req.DocID)
 	if err != nil {
 		return nil, err
 	}
-	d, err := b.Store.GetDocument(ctx, base.ID, req.Subspace, req.DocID)
+	d, err := b.Store.GetDocument(ctx, base.ID, req.Subspace, req.DocID, shown)
 	if err != nil {
 		return nil, outage(ctx, err)
 	}
@@ -41,6 +42,9 @@ func (b *Browser) ListDocuments(ctx context.Context, tenant, kb string, req mess
 	}
 	f := pgstore.DocumentFilter{Status: req.Status, AfterSubspace: place[0], AfterDoc: place[1]}
 	if f.Subspaces, err = b.subspaces(base.Subspaces, req.Subspace); err != nil {
+		return nil, err
+	}
+	if f.Shown, err = mandatory(base); err != nil {
 		return nil, err
 	}
 	if req.Status != "" && !slices.Contains(statuses(), req.Status) {
@@ -79,14 +83,14 @@ func (b *Browser) ListChunks(ctx context.Context, tenant, kb string, req message
 	if err != nil {
 		return nil, err
 	}
-	base, err := b.document(ctx, tenant, kb, &req.Subspace, req.DocID)
+	base, shown, err := b.document(ctx, tenant, kb, &req.Subspace, req.DocID)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.Store.GetDocument(ctx, base.ID, req.Subspace, req.DocID); err != nil {
-		return nil, outage(ctx, err)
+	chunks, err := b.Store.ListChunks(ctx, base, req.Subspace, req.DocID, after, limit, shown)
+	if err == nil && len(chunks) == 0 { // whether there is nothing to list, or nobody to list it of
+		_, err = b.Store.GetDocument(ctx, base.ID, req.Subspace, req.DocID, shown)
 	}
-	chunks, err := b.Store.ListChunks(ctx, base, req.Subspace, req.DocID, after, limit)
 	if err != nil {
 		return nil, outage(ctx, err)
 	}
@@ -117,26 +121,37 @@ func ordinal(token string) (int, error) {
 	return int(n), nil
 }
 
-// document checks a reference to a document and completes its subspace.
-func (b *Browser) document(ctx context.Context, tenant, kb string, subspace *string, docID string) (pgstore.KB, error) {
+// document checks a reference to a document, completes its subspace and returns the condition that documents
+// are shown under.
+func (b *Browser) document(ctx context.Context, tenant, kb string, subspace *string, docID string) (pgstore.KB, pgstore.MetadataCondition, error) {
 	if docID == "" || len(docID) > messages.MaxDocIDBytes {
-		return pgstore.KB{}, messages.Invalid("docId", fmt.Sprintf("must have 1 to %d bytes", messages.MaxDocIDBytes))
+		return pgstore.KB{}, nil, messages.Invalid("docId", fmt.Sprintf("must have 1 to %d bytes", messages.MaxDocIDBytes))
 	}
 	if err := messages.ValidText("docId", docID); err != nil {
-		return pgstore.KB{}, err
+		return pgstore.KB{}, nil, err
 	}
 	base, err := b.Store.LoadKB(ctx, tenant, kb)
 	if err != nil {
-		return base, outage(ctx, err)
+		return base, nil, outage(ctx, err)
 	}
 	if *subspace == "" {
 		*subspace = messages.DefaultSubspace
-		return base, nil
+	} else if !base.Subspaces && *subspace != messages.DefaultSubspace {
+		return base, nil, messages.Invalid("subspace", "the knowledge base has no subspaces")
+	} else if err := messages.ValidateName("subspace", *subspace); err != nil {
+		return base, nil, err
 	}
-	if !base.Subspaces && *subspace != messages.DefaultSubspace {
-		return base, messages.Invalid("subspace", "the knowledge base has no subspaces")
+	shown, err := mandatory(base)
+	return base, shown, err
+}
+
+// mandatory is the filter that documents are shown under; nil: none.
+func mandatory(kb pgstore.KB) (pgstore.MetadataCondition, error) {
+	b, given, err := filter.OfKnowledgeBase(kb.MandatoryFilter, kb.Schema, kb.Tenant)
+	if err != nil || !given {
+		return nil, err
 	}
-	return base, messages.ValidateName("subspace", *subspace)
+	return b.Predicate, nil
 }
 
 // subspaces is the filter of a listing; nil is all.

@@ -75,12 +75,12 @@ func (k *kbs) forget(kb *resolved) {
 
 func resolve(kb pgstore.KB) (*resolved, error) {
 	r := &resolved{KB: kb}
-	if len(kb.MandatoryFilter) > 0 && string(kb.MandatoryFilter) != "null" {
-		m, err := mandatory(kb)
-		if err != nil { // never left out, and no caller's fault
-			return nil, fmt.Errorf("read the mandatory filter of %s: %v", kb.Name, err) //nolint:errorlint // it must not pass for a VALIDATION_ERROR of the request
-		}
-		r.mandatory = &m
+	mandatory, given, err := filter.OfKnowledgeBase(kb.MandatoryFilter, kb.Schema, kb.Tenant)
+	if err != nil {
+		return nil, fmt.Errorf("resolve %s: %w", kb.Name, err)
+	}
+	if given {
+		r.mandatory = &mandatory
 	}
 	if len(kb.Retrieval) > 0 {
 		r.defaults = new(messages.RetrievalConfiguration)
@@ -88,19 +88,8 @@ func resolve(kb pgstore.KB) (*resolved, error) {
 			return nil, fmt.Errorf("read the retrieval configuration of %s: %w", kb.Name, err)
 		}
 	}
-	var err error
 	if r.analyzer, err = lexical.Lookup(kb.Generation.Analyzer); err != nil {
 		return nil, err
 	}
 	return r, nil
-}
-
-// mandatory binds the mandatory filter of a knowledge base to its tenant.
-func mandatory(kb pgstore.KB) (filter.Bound, error) {
-	const tenant = "tenant"
-	m, err := filter.ParseMandatory("mandatoryFilter", kb.MandatoryFilter, kb.Schema, filter.Limits{}, tenant)
-	if err != nil {
-		return filter.Bound{}, err
-	}
-	return m.Bind(map[string]string{tenant: kb.Tenant})
 }
