@@ -17,6 +17,7 @@ var mayImport = map[string][]string{
 	"pkg/pgstore":        {"pkg/messages", "pkg/lexical", "pkg/postings", "pkg/pgstore/filter"},
 	"pkg/pgstore/filter": {"pkg/messages"}, // a room of its own: clients build filters without the store
 	"pkg/bus":            {"pkg/messages"},
+	"pkg/client":         {"pkg/messages", "pkg/bus", "pkg/pgstore/filter"},
 	"pkg/service":        {"pkg/messages"},
 	"pkg/testkit":        {"pkg/messages", "migrations", "pkg/bus", "pkg/service"},
 	"pkg/archtest":       {},
@@ -25,7 +26,7 @@ var mayImport = map[string][]string{
 	"services/indexer":   ofServices,
 	"services/retriever": ofServices,
 	"cmd/weir": {
-		"migrations", "pkg/messages", "pkg/lexical", "pkg/fusion", "pkg/pgstore", "pkg/pgstore/filter", "pkg/bus", "pkg/embedding", "pkg/service",
+		"migrations", "pkg/messages", "pkg/lexical", "pkg/fusion", "pkg/pgstore", "pkg/pgstore/filter", "pkg/bus", "pkg/client", "pkg/embedding", "pkg/service",
 		"services/ingester", "services/embedder", "services/indexer", "services/retriever",
 	},
 }
