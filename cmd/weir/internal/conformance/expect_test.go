@@ -35,6 +35,8 @@ type expect struct {
 	OrderLike string    `json:"orderLike"`
 	// At holds matchers by path: retrievalResults[0].score, retrievalResults[*].docId.
 	At map[string]json.RawMessage `json:"at"`
+	// Envelope is the same for what stands around the data: code, message, requestId.
+	Envelope map[string]json.RawMessage `json:"envelope"`
 
 	Embedded map[string]int `json:"embedded"` // how often texts were sent to the embedding server, ever
 	Within   string         `json:"within"`   // as 400ms
@@ -51,10 +53,10 @@ func (h hit) String() string { return fmt.Sprintf("%s#%d %.7g", h.doc, h.chunk, 
 
 // answer is what came of a request.
 type answer struct {
-	data json.RawMessage
-	err  error
-	took time.Duration
-	hits []hit
+	envelope, data json.RawMessage
+	err            error
+	took           time.Duration
+	hits           []hit
 }
 
 // compare returns what is not as expected, and reads the answer's results.
@@ -68,6 +70,7 @@ func (e *expect) compare(r *run, a *answer) (problems []string) {
 			fail("%q was sent %d times to the embedding server, want %d", text, got, want)
 		}
 	}
+	e.compareData(fail, a.envelope, e.Envelope)
 	if a.err != nil || e.Code != "" && e.Code != messages.CodeSuccess {
 		e.compareError(fail, a.err)
 		return problems
@@ -79,12 +82,12 @@ func (e *expect) compare(r *run, a *answer) (problems []string) {
 	}
 	e.compareList(fail, a.hits)
 	e.compareSaved(fail, r, a.hits)
-	e.compareData(fail, a.data)
+	e.compareData(fail, a.data, e.At)
 	return problems
 }
 
-func (e *expect) compareData(fail func(string, ...any), raw json.RawMessage) {
-	if len(e.At) == 0 {
+func (e *expect) compareData(fail func(string, ...any), raw json.RawMessage, at map[string]json.RawMessage) {
+	if len(at) == 0 {
 		return
 	}
 	var data any
@@ -92,8 +95,8 @@ func (e *expect) compareData(fail func(string, ...any), raw json.RawMessage) {
 		fail("the data is %q: %v", raw, err)
 		return
 	}
-	for _, path := range slices.Sorted(maps.Keys(e.At)) {
-		if err := matchAt(data, path, e.At[path]); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(at)) {
+		if err := matchAt(data, path, at[path]); err != nil {
 			fail("%v", err)
 		}
 	}

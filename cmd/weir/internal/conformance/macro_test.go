@@ -12,6 +12,7 @@ import (
 //	{"$text": "x", "times": 128}              a text of 128 x, and what "then" holds
 //	{"$list": V, "times": 257}                a list of 257 V
 //	{"$nest": "notAll", "times": 17, "in": V}  V within 17 operators
+//	{"$many": V, "times": 25}                  a list of 25 V, in whose texts {n} is 01, 02 …
 func expand(body json.RawMessage) (json.RawMessage, error) {
 	if !bytes.Contains(body, []byte(`"$`)) {
 		return body, nil
@@ -88,6 +89,33 @@ func macro(m map[string]any) (any, error) {
 			v = map[string]any{op: []any{v}}
 		}
 		return v, nil
+	case "$many":
+		list := make([]any, n)
+		for i := range list {
+			list[i] = numbered(m[name], fmt.Sprintf("%02d", i+1))
+		}
+		return list, nil
 	}
 	return nil, fmt.Errorf("there is no macro %s", name)
+}
+
+// numbered returns a copy of a value with {n} replaced in its texts.
+func numbered(v any, n string) any {
+	switch v := v.(type) {
+	case string:
+		return strings.ReplaceAll(v, "{n}", n)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = numbered(v[i], n)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k := range v {
+			out[k] = numbered(v[k], n)
+		}
+		return out
+	}
+	return v
 }

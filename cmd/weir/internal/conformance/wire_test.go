@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-project/weir/pkg/bus"
+	"github.com/nats-io/nats.go"
+
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/testkit"
 )
@@ -139,8 +140,12 @@ func (r *run) ask(t *testing.T, c *call, legs []string) {
 	var first []hit
 	for n := range max(c.Repeat, 1) {
 		got := r.send(t, c, body)
-		for _, problem := range c.Expect.compare(r, got) {
+		problems := c.Expect.compare(r, got)
+		for _, problem := range problems {
 			r.errorf(t, "%s\n%s", clip(string(body)), problem)
+		}
+		if len(problems) > 0 {
+			return
 		}
 		if n == 0 {
 			first = got.hits
@@ -159,8 +164,7 @@ func (r *run) send(t *testing.T, c *call, body []byte) *answer {
 	var got *answer
 	once := func() error {
 		began := time.Now()
-		got = &answer{}
-		got.err = r.w.request(t.Context(), cmp.Or(c.Tenant, r.tenant), c.KB, cmp.Or(c.Op, messages.OpRetrieve), header(c.Header), body, &got.data)
+		got = r.w.raw(messages.RPCSubject(cmp.Or(c.Tenant, r.tenant), c.KB, cmp.Or(c.Op, messages.OpRetrieve)), c.Header, body)
 		got.took = time.Since(began)
 		if c.Until == nil {
 			return nil
@@ -174,15 +178,22 @@ func (r *run) send(t *testing.T, c *call, body []byte) *answer {
 	return got
 }
 
-func header(m map[string]string) bus.Header {
-	if m == nil {
-		return nil
+// raw sends a request as any client would and reads the envelope of the reply.
+func (w *world) raw(subject string, header map[string]string, body []byte) *answer {
+	m := nats.NewMsg(subject)
+	m.Data = body
+	for k, v := range header {
+		m.Header[k] = []string{v} // names on the wire are as they are written
 	}
-	h := bus.Header{}
-	for k, v := range m {
-		h[k] = v
+	reply, err := w.nc.RequestMsg(m, patience)
+	if err != nil {
+		return &answer{err: err}
 	}
-	return h
+	var env messages.Envelope
+	if err := json.Unmarshal(reply.Data, &env); err != nil {
+		return &answer{err: fmt.Errorf("read the reply %q: %w", clip(string(reply.Data)), err)}
+	}
+	return &answer{envelope: reply.Data, data: env.Data, err: env.Err()}
 }
 
 // body makes the request's body.

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -174,13 +175,32 @@ func (w *world) build(t *testing.T, tenant string, f fixture) {
 			t.Fatalf("fixture: create %s: %v", kb.Create, err)
 		}
 		var wanted []messages.SubmitReply
-		for _, doc := range kb.Documents {
+		for _, doc := range documents(t, kb.Documents) {
 			wanted = append(wanted, w.submit(t, tenant, info.KnowledgeBaseName, doc))
 		}
 		for _, s := range wanted {
 			w.await(t, tenant, info.KnowledgeBaseName, s, messages.StatusReady)
 		}
 	}
+}
+
+// documents are those of a fixture; where a macro makes a list, all of it.
+func documents(t *testing.T, given []json.RawMessage) []json.RawMessage {
+	t.Helper()
+	var out []json.RawMessage
+	for _, raw := range given {
+		body, err := expand(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var several []json.RawMessage
+		if json.Unmarshal(body, &several) == nil {
+			out = append(out, several...)
+			continue
+		}
+		out = append(out, body)
+	}
+	return out
 }
 
 // submit sends a document; its text may be made by a macro.
