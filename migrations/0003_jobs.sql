@@ -70,5 +70,7 @@ CREATE TABLE document_builds (
     PRIMARY KEY (document_key, version, generation),
     FOREIGN KEY (document_key, version) REFERENCES document_versions (document_key, version) ON DELETE CASCADE
 );
-CREATE INDEX document_builds_open ON document_builds (generation, document_key) WHERE state <> 'done';
 CREATE INDEX document_builds_generation ON document_builds (generation);
+CREATE INDEX document_builds_unqueued ON document_builds (generation, document_key) WHERE state = 'pending' AND NOT queued;
+CREATE INDEX document_builds_queued ON document_builds (generation, document_key) WHERE state = 'pending' AND queued;
+CREATE INDEX document_builds_failed ON document_builds (generation, document_key) WHERE state = 'failed';

@@ -223,6 +223,10 @@ func TestMessageIDsTellTheirStage(t *testing.T) {
 	if want := "acme/12/31/legal/" + DocToken("a/b c") + "/3/embed/7/2"; id != want {
 		t.Errorf("got %s, want %s", id, want)
 	}
+	ref.Build = true
+	if built := ref.MsgID(StageEmbed, 7); built == id || StageOfMsgID(built) != StageEmbed {
+		t.Errorf("work of a job about the same version has the id %s, that of the submit is %s", built, id)
+	}
 	for in, want := range map[string]string{id: StageEmbed, "": "", "a/b": "", id + "/more": "", "import-17": ""} {
 		if got := StageOfMsgID(in); got != want {
 			t.Errorf("StageOfMsgID(%q) = %q, want %q", in, got, want)

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -17,12 +18,19 @@ type Ref struct {
 	DocKey     int64  `json:"docKey"` // primary key of the document's row
 	Version    int64  `json:"version"`
 	Run        int    `json:"run"` // raised when work is published again on purpose
+	// Build marks work of a job: the live version is built in a generation other than by its own submit. It
+	// changes no status and tells nobody.
+	Build bool `json:"build,omitempty"`
 }
 
 // MsgID is the deduplication id of a message of a stage about this version.
 func (r Ref) MsgID(stage string, part int) string {
-	return fmt.Sprintf("%s/%d/%d/%s/%s/%d/%s/%d/%d",
-		r.Tenant, r.KBID, r.Generation, r.Subspace, DocToken(r.DocID), r.Version, stage, part, r.Run)
+	run := strconv.Itoa(r.Run)
+	if r.Build {
+		run = "b" + run
+	}
+	return fmt.Sprintf("%s/%d/%d/%s/%s/%d/%s/%d/%s",
+		r.Tenant, r.KBID, r.Generation, r.Subspace, DocToken(r.DocID), r.Version, stage, part, run)
 }
 
 // Validate checks that a received reference is whole.

@@ -29,8 +29,11 @@ type NewDeadLetter struct {
 
 // RecordDeadLetter writes a dead letter and, when it is for a version that is still being worked on,
 // marks that one Failed, in one transaction. failed says whether the version is Failed, now or from an
-// earlier delivery of the same letter.
+// earlier delivery of the same letter. A build of a job fails alone, and its job tells.
 func (s *Store) RecordDeadLetter(ctx context.Context, d NewDeadLetter) (failed bool, err error) {
+	if d.Ref != nil && d.Ref.Build {
+		return false, s.failBuild(ctx, d)
+	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		var kbID, version *int64
 		if d.Ref != nil {

@@ -29,7 +29,7 @@ var errNoDocument = errors.New("no such document")
 func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, error) {
 	var a Acceptance
 	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		cur, again, err := openDocument(ctx, conn, d.KB, d.Subspace, d.DocID, d.Source)
+		cur, again, err := openDocument(ctx, conn, d.KB, d.Subspace, d.DocID, d.Source, true)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,10 @@ func dropDocument(ctx context.Context, q querier, b *pgx.Batch, kbID, key, versi
 		b.Queue(query("live_drop"), g, []int64{key})
 	}
 	b.Queue(query("staged_drop_older"), key, version)
-	b.Queue(query("delete_versions"), key)
+	if len(generations) > 1 {
+		b.Queue(query("build_skip"), []int64{key}, []int64{version})
+	}
+	b.Queue(query("delete_versions"), key) // and with them what jobs build of them
 	b.Queue(query("delete_mark"), key, version, order.At.UnixNano(), int64(order.Seq))
 	b.Queue(query("blob_drop"), kbID, claimed)
 	return nil

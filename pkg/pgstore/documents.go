@@ -164,7 +164,11 @@ func (s *Store) SetChunkStatus(
 			return err
 		}
 		var found int
-		err = tx.QueryRow(ctx, query("chunk_status"), generation, key, version, ordinal, status == messages.ChunkActive).Scan(&found)
+		generations, err := collectColumn[int64](ctx, tx, "kb_generations", kbID)
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, query("chunk_status"), generation, key, version, ordinal, status == messages.ChunkActive, generations).Scan(&found)
 		if err == nil && found == 0 {
 			return &messages.Error{Code: messages.CodeNotFound, Field: "chunkId", Message: fmt.Sprintf("the document has no chunk %d", ordinal)}
 		}

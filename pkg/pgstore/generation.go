@@ -6,30 +6,49 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-project/weir/pkg/lexical"
+)
+
+// States of a generation. Work is taken into all but dead ones, which are dropped.
+const (
+	stateBuilding = "building" // a job fills it
+	stateLive     = "live"     // what readers see
+	stateRetained = "retained" // was live, and may be again
+	stateDead     = "dead"
 )
 
 // partition is the name of a generation's chunks table. The id is an integer, so the name is safe.
 func partition(generation int64) string { return "chunks_g" + strconv.FormatInt(generation, 10) }
 
-// createGeneration inserts a live generation and attaches its partition. The partition is made
+// createGeneration inserts a generation and attaches its partition. The partition is made
 // standalone first: attaching takes SHARE UPDATE EXCLUSIVE on chunks, which readers and writers do not
 // notice, where PARTITION OF would lock them out.
-func createGeneration(ctx context.Context, tx pgx.Tx, kbID int64, g Generation) error {
+func createGeneration(ctx context.Context, tx pgx.Tx, kbID int64, state string, g Generation) (int64, error) {
 	var dims *int
 	if g.Space != nil {
 		dims = &g.Space.Dims
 	}
 	var id int64
-	err := tx.QueryRow(ctx, query("generation_create"), kbID, g.Space, dims, g.Parser, g.Chunking, g.Analyzer).Scan(&id)
+	err := tx.QueryRow(ctx, query("generation_create"), kbID, state, g.Space, dims, g.Parser, g.Chunking, g.Analyzer, fingerprintOf(g.Analyzer)).Scan(&id)
 	if err != nil {
-		return fmt.Errorf("create generation: %w", err)
+		return 0, fmt.Errorf("create generation: %w", err)
 	}
 	for _, ddl := range partitionDDL(id, dims) {
 		if _, err := tx.Exec(ctx, ddl); err != nil {
-			return fmt.Errorf("create partition of generation %d: %w", id, err)
+			return 0, fmt.Errorf("create partition of generation %d: %w", id, err)
 		}
 	}
-	return nil
+	return id, nil
+}
+
+// fingerprintOf identifies the output of an analyzer of this program; empty where there is none of that id.
+func fingerprintOf(analyzer string) string {
+	a, err := lexical.Lookup(analyzer)
+	if err != nil {
+		return ""
+	}
+	return a.Fingerprint()
 }
 
 // maxInlineDims is how many dimensions leave room for the rest of a row on a page.

@@ -83,7 +83,6 @@ type current struct {
 	live              *int64
 	liveMetadata      json.RawMessage
 	liveOSSKey        string
-	generation        int64
 	title, ossKey     string
 	contentType       string
 	metadata          json.RawMessage
@@ -101,7 +100,7 @@ func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, e
 	}
 	var a Acceptance
 	err = s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		cur, again, err := openDocument(ctx, conn, sub.KB, sub.Subspace, sub.DocID, sub.Source)
+		cur, again, err := openDocument(ctx, conn, sub.KB, sub.Subspace, sub.DocID, sub.Source, false)
 		if err != nil {
 			return err
 		}
@@ -227,12 +226,16 @@ type querier interface {
 // openDocument makes sure the document has a row, locks it, and reads it with its newest version; or
 // finds that this submit was answered before. It begins the transaction; the statements go out together,
 // and each behind the lock sees what the lock waited for.
-func openDocument(ctx context.Context, conn *pgxpool.Conn, kb KB, subspace, docID, source string) (current, *Acceptance, error) {
+// what it waited for. lockKB locks the knowledge base first, against a switch of generations.
+func openDocument(ctx context.Context, conn *pgxpool.Conn, kb KB, subspace, docID, source string, lockKB bool) (current, *Acceptance, error) {
 	var cur current
 	var again *Acceptance
 	var overtaken *int64
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
+	if lockKB {
+		b.Queue(query("kb_share"), kb.ID)
+	}
 	b.Queue(query("intake_open"), kb.ID, subspace, docID)
 	b.Queue(query("intake_lock"), kb.ID, subspace, docID, kb.Revision).QueryRow(cur.scanRow)
 	b.Queue(query("intake_state"), kb.ID, subspace, docID, source).QueryRow(func(row pgx.Row) (err error) {
@@ -268,7 +271,7 @@ func (c *current) scanState(row pgx.Row) (again *Acceptance, overtaken *int64, e
 		return nil, nil, err
 	}
 	if generation != nil {
-		c.hasVersion, c.generation, c.title, c.ossKey, c.contentType = true, *generation, *title, *ossKey, *contentType
+		c.hasVersion, c.title, c.ossKey, c.contentType = true, *title, *ossKey, *contentType
 	}
 	if ns != nil && (*ns > c.orderNS || *ns == c.orderNS && *seq > c.orderSeq) {
 		c.orderNS, c.orderSeq = *ns, *seq
@@ -287,8 +290,7 @@ func (c *current) isLive() bool {
 // bytes in the same way.
 func (c *current) sameContent(sub Submission) bool {
 	return c.hasVersion && c.status != messages.StatusFailed && c.status != messages.StatusDeleted &&
-		bytes.Equal(c.sha256, sub.Blob.SHA256[:]) && c.title == sub.Title && c.contentType == sub.ContentType &&
-		c.generation == sub.KB.Generation.ID
+		bytes.Equal(c.sha256, sub.Blob.SHA256[:]) && c.title == sub.Title && c.contentType == sub.ContentType
 }
 
 func (c *current) sameMetadata(sub Submission) bool {

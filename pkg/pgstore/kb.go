@@ -66,7 +66,8 @@ func (s *Store) CreateKB(ctx context.Context, n NewKB) (KB, error) {
 		if err != nil {
 			return err
 		}
-		return createGeneration(ctx, tx, id, n.Generation)
+		_, err = createGeneration(ctx, tx, id, stateLive, n.Generation)
+		return err
 	})
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == uniqueViolation {

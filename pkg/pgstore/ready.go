@@ -19,9 +19,14 @@ type Ready struct {
 // ReadyOf returns, for those of the candidates that are live, or were until a newer version took their
 // place, the submits they answer.
 func (s *Store) ReadyOf(ctx context.Context, candidates []Candidate) ([]Ready, error) {
-	keys, versions := make([]int64, len(candidates)), make([]int64, len(candidates))
-	for i, c := range candidates {
-		keys[i], versions[i] = c.DocKey, c.Version
+	keys, versions := make([]int64, 0, len(candidates)), make([]int64, 0, len(candidates))
+	for _, c := range candidates {
+		if !c.Build { // a job tells nobody
+			keys, versions = append(keys, c.DocKey), append(versions, c.Version)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
 	}
 	rows, err := s.pool.Query(ctx, query("ready_events"), keys, versions)
 	if err != nil {

@@ -52,11 +52,17 @@ func (s *Store) OpenVersions(ctx context.Context, after int64, age time.Duration
 // RaiseRun gives a version's work new message ids, so that publishing it again is not taken for a
 // duplicate. ErrStale when somebody else did already.
 func (s *Store) RaiseRun(ctx context.Context, ref messages.Ref) (int, error) {
+	if ref.Build {
+		return s.nextRun(ctx, "build_raise_run", ref, ref.DocKey, ref.Version, ref.Generation, ref.Run)
+	}
 	return s.nextRun(ctx, "raise_run", ref, ref.DocKey, ref.Version, ref.Run)
 }
 
 // ResetStaging forgets what was staged of a version, so that it is parsed again, and raises its run.
 func (s *Store) ResetStaging(ctx context.Context, ref messages.Ref) (int, error) {
+	if ref.Build {
+		return s.nextRun(ctx, "build_reset", ref, ref.DocKey, ref.Version, ref.Generation)
+	}
 	return s.nextRun(ctx, "reset_staging", ref, ref.DocKey, ref.Version)
 }
 

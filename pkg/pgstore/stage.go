@@ -27,11 +27,17 @@ type Version struct {
 	Staged                     bool // chunks are staged already: only publish again what follows
 	Chunks                     int  // how many, once staged
 	Begun                      bool // this call moved it from Pending to Indexing
+	// From is the live generation, whose chunks of this version may stand in for parsing; nil but for builds of
+	// another generation.
+	From *Generation
 }
 
 // BeginParse moves a version to Indexing and returns what is needed to parse it. ErrStale when there is
 // nothing left to do.
 func (s *Store) BeginParse(ctx context.Context, ref messages.Ref) (Version, error) {
+	if ref.Build {
+		return s.beginBuild(ctx, ref)
+	}
 	var v Version
 	var hash []byte
 	var chunks *int
@@ -108,7 +114,11 @@ func openStaging(ctx context.Context, conn *pgxpool.Conn, st Staging) (staged bo
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(query("async_commit")) // a crash empties the staged tables anyway
-	b.Queue(query("stage_lock"), st.Ref.DocKey, st.Ref.Version).QueryRow(func(row pgx.Row) error {
+	lock := query("stage_lock")
+	if st.Ref.Build {
+		lock = query("build_stage_lock")
+	}
+	b.Queue(lock, st.Ref.DocKey, st.Ref.Version, st.Ref.Generation).QueryRow(func(row pgx.Row) error {
 		var chunks *int
 		err := row.Scan(&chunks)
 		staged = chunks != nil
@@ -141,6 +151,10 @@ func queueStaging(b *pgx.Batch, st Staging, generations []int64, reused *int) {
 			*reused += int(tag.RowsAffected())
 			return nil
 		})
+	}
+	if ref.Build {
+		finishBuild(b, st, ordinals, tokens)
+		return
 	}
 	b.Queue(query("stage_finish"), ref.DocKey, ref.Version, ref.Generation, len(st.Chunks), tokens, orNone(st.Warnings), st.Title)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/pgvector/pgvector-go"
@@ -28,15 +29,22 @@ func (s *Store) StageVectors(ctx context.Context, ref messages.Ref, vectors []Ve
 	for i, v := range vectors {
 		ordinals[i], values[i] = v.Ordinal, pgvector.NewHalfVector(v.Values)
 	}
-	_, err := s.pool.Exec(ctx, query("vectors_insert"), ref.Generation, ref.DocKey, ref.Version, ordinals, values)
+	statement := query("vectors_insert")
+	if ref.Build {
+		statement = query("build_vectors_insert")
+	}
+	_, err := s.pool.Exec(ctx, statement, ref.Generation, ref.DocKey, ref.Version, ordinals, values)
 	if err != nil {
 		return fmt.Errorf("stage vectors of %s: %w", ref.DocID, err)
 	}
 	return nil
 }
 
-// Candidate is a version that may be complete.
-type Candidate struct{ DocKey, Version int64 }
+// Candidate is a version that may be complete. Build says that it is built for a job.
+type Candidate struct {
+	DocKey, Version int64
+	Build           bool
+}
 
 // Finished is a candidate with vectors in hand that were not staged: all that its one message brought.
 type Finished struct {
@@ -46,14 +54,15 @@ type Finished struct {
 
 // SwapResult tells what a swap did with its candidates; those in neither list are stale or done.
 type SwapResult struct {
-	Swapped    []Candidate // live and Ready now
+	Swapped    []Candidate // live and Ready now, or built
 	Incomplete []Candidate // vectors are missing
-	Lost       []Candidate // staged chunks are missing: parse again
+	Lost       []Candidate // staged chunks are missing, or of a generation that is not live any more: parse again
 }
 
 // swapRow is a candidate as seen under the locks.
 type swapRow struct {
 	Candidate
+	current        bool // its generation is the live one, or built
 	kbID           int64
 	live           *int64
 	chunks         int
@@ -90,21 +99,25 @@ func (h hand) vectorOf(at place, version int64) ([]float32, bool) {
 // from the staged tables to chunks, the old version's leave, one posting segment and the tombstones
 // are written, and the documents are Ready. Readers see all of it or nothing. Candidates that are
 // incomplete, overtaken or done already are left alone, so repeating a call is harmless, and so is naming
-// one twice, each time with some of its vectors.
+// one twice, each time with some of its vectors. What a job builds is committed along with it.
 func (s *Store) SwapVersions(ctx context.Context, generation int64, finished []Finished) (SwapResult, error) {
 	var res SwapResult
 	h := handOf(finished)
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		res = SwapResult{}
-		rows, err := lockSwap(ctx, tx, generation, finished, h)
+		l, err := lockSwap(ctx, tx, generation, finished, h)
 		if err != nil {
 			return err
 		}
-		ready := res.sort(rows)
-		if len(ready) == 0 {
-			return nil
+		if ready := res.sort(l.rows); len(ready) > 0 {
+			if err := fanOut(ctx, tx, l.generations, ready); err != nil {
+				return err
+			}
+			if err := swap(ctx, tx, generation, ready, h); err != nil {
+				return err
+			}
 		}
-		return swap(ctx, tx, generation, ready, h)
+		return commitBuilds(ctx, tx, generation, l, finished, h, &res)
 	})
 	if err != nil {
 		return SwapResult{}, fmt.Errorf("swap %d versions of generation %d: %w", len(finished), generation, err)
@@ -129,11 +142,12 @@ func handOf(finished []Finished) hand {
 	return h
 }
 
-// candidatesOf lists the candidates of a group, each once: several messages of a version may meet in it.
-func candidatesOf(finished []Finished) (keys, versions []int64) {
+// candidatesOf lists the candidates of a group, those of jobs or the others, each once: several messages of a version
+// may meet in it.
+func candidatesOf(finished []Finished, builds bool) (keys, versions []int64) {
 	seen := map[Candidate]bool{}
 	for _, f := range finished {
-		if !seen[f.Candidate] {
+		if f.Build == builds && !seen[f.Candidate] {
 			seen[f.Candidate] = true
 			keys, versions = append(keys, f.DocKey), append(versions, f.Version)
 		}
@@ -146,7 +160,7 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 	var ready []swapRow
 	for _, row := range rows {
 		switch {
-		case row.staged < row.chunks:
+		case row.staged < row.chunks || !row.current:
 			r.Lost = append(r.Lost, row.Candidate)
 		case row.hasVectors && row.vectors+row.added < row.chunks:
 			r.Incomplete = append(r.Incomplete, row.Candidate)
@@ -161,21 +175,46 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 // lockSwap locks the knowledge base against deletion and switches, then the documents in order of key,
 // and only then looks, with a snapshot that sees whatever the locks waited for. Plans are made for the
 // arrays at hand: a generic one takes them for short.
-func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finished, h hand) ([]swapRow, error) {
-	keys, versions := candidatesOf(finished)
-	var rows []swapRow
+func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finished, h hand) (locked, error) {
+	keys, versions := candidatesOf(finished, false)
+	builds, built := candidatesOf(finished, true)
+	var l locked
 	b := &pgx.Batch{}
 	b.Queue(query("swap_custom_plans"))
 	b.Queue(query("swap_kb_lock"), generation)
-	b.Queue(query("swap_lock_rows"), keys)
-	b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.versions, h.ordinals, stagedLayout).Query(func(found pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (swapRow, error) {
-			var r swapRow
-			return r, row.Scan(&r.DocKey, &r.Version, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.vectors, &r.added)
-		})
+	b.Queue(query("swap_generations"), generation).Query(func(found pgx.Rows) (err error) {
+		l.generations, err = pgx.CollectRows(found, pgx.RowToStructByPos[generationState])
 		return err
 	})
-	return rows, tx.SendBatch(ctx, b).Close()
+	b.Queue(query("swap_lock_rows"), slices.Concat(keys, builds))
+	if len(keys) > 0 {
+		b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.versions, h.ordinals, stagedLayout).Query(scanSwapRows(&l.rows, false))
+	}
+	if len(builds) > 0 {
+		b.Queue(query("build_lock"), builds, built, generation, h.keys, h.versions, h.ordinals, stagedLayout).Query(scanSwapRows(&l.builds, true))
+	}
+	return l, tx.SendBatch(ctx, b).Close()
+}
+
+// locked is what a swap works on, as seen under the locks.
+type locked struct {
+	rows, builds []swapRow
+	generations  []generationState // of the knowledge base, but for dead ones
+}
+
+type generationState struct {
+	ID    int64
+	State string
+}
+
+func scanSwapRows(into *[]swapRow, build bool) func(pgx.Rows) error {
+	return func(found pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (swapRow, error) {
+			r := swapRow{Candidate: Candidate{Build: build}}
+			return r, row.Scan(&r.DocKey, &r.Version, &r.current, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.vectors, &r.added)
+		})
+		return err
+	}
 }
 
 func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h hand) error {
@@ -194,18 +233,13 @@ func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h h
 			return err
 		}
 	}
-	m := moverOf(tx, generation, ready, h)
-	expected := 0
-	for _, r := range ready {
-		expected += r.chunks
-	}
-	if err := m.move(ctx, expected); err != nil {
+	if err := moveAll(ctx, tx, generation, ready, h); err != nil {
 		return err
 	}
 	b := &pgx.Batch{}
 	b.Queue(query("swap_documents"), keys, versions)
 	if len(replaced) > 0 {
-		b.Queue(query("swap_drop_versions"), keys, versions)
+		b.Queue(query("swap_drop_versions"), keys, versions) // and with them what jobs build of them
 	}
 	b.Queue(query("staged_drop"), keys, versions)
 	return tx.SendBatch(ctx, b).Close()

@@ -1,3 +1,3 @@
 SELECT k.id FROM knowledge_bases k JOIN generations g ON g.kb_id = k.id
-WHERE g.id = $1 AND g.state = 'live' AND k.deleted_at IS NULL
+WHERE g.id = $1 AND k.deleted_at IS NULL
 FOR SHARE OF k

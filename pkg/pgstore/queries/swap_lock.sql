@@ -19,12 +19,12 @@ WITH w AS (
         WHERE s.document_key = h.key AND s.version = h.version AND s.generation = $3 AND s.ordinal = h.ordinal)
     GROUP BY h.key, h.version
 )
-SELECT d.key, d.version, d.kb_id, d.live_version, v.chunks, g.space IS NOT NULL,
+SELECT d.key, d.version, g.state = 'live', d.kb_id, d.live_version, v.chunks, g.space IS NOT NULL,
        coalesce(st.chunks, 0)::int, coalesce(ve.vectors, 0)::int, coalesce(h.vectors, 0)::int
 FROM w
 JOIN documents d ON d.key = w.key AND d.version = w.version AND d.status = 'Indexing'
 JOIN document_versions v ON v.document_key = d.key AND v.version = d.version AND v.generation = $3 AND v.chunks IS NOT NULL
-JOIN generations g ON g.id = v.generation AND g.state = 'live'
+JOIN generations g ON g.id = v.generation
 JOIN knowledge_bases k ON k.id = d.kb_id AND k.deleted_at IS NULL
 LEFT JOIN staged st ON st.key = d.key AND st.version = d.version
 LEFT JOIN vectors ve ON ve.key = d.key AND ve.version = d.version

@@ -71,7 +71,7 @@ func (h *Handler) Finish(ctx context.Context, ref messages.Ref, chunks int) ([]b
 }
 
 func (h *Handler) finish(ctx context.Context, ref messages.Ref, vectors []pgstore.Vector, chunks int) ([]bus.Message, error) {
-	candidate := pgstore.Candidate{DocKey: ref.DocKey, Version: ref.Version}
+	candidate := pgstore.Candidate{DocKey: ref.DocKey, Version: ref.Version, Build: ref.Build}
 	res, err := h.commit.Commit(ctx, ref.Generation, pgstore.Finished{Candidate: candidate, Vectors: vectors}, chunks)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,6 @@
+WITH w AS (
+    SELECT * FROM unnest($2::bigint[], $3::bigint[]) w(key, version)
+), vectors AS (
+    DELETE FROM staged_vectors s USING w WHERE s.document_key = w.key AND s.version = w.version AND s.generation = $1
+)
+DELETE FROM staged_chunks s USING w WHERE s.document_key = w.key AND s.version = w.version AND s.generation = $1

@@ -1,0 +1,1 @@
+SELECT id FROM knowledge_bases WHERE id = $1 FOR SHARE
