@@ -18,6 +18,9 @@ type Config struct {
 	// MaxQueryRunes, MaxCandidates and MaxResults are limits in place of the preset's; 0: the preset's.
 	// Candidates and results beyond 10,000 are refused: all of a query is in memory.
 	MaxQueryRunes, MaxCandidates, MaxResults int
+	// Limits on filters, checked before anything of one is evaluated: characters of an expression, levels of
+	// nesting, conditions, and values of one in or notIn. 0: 2,048, 16, 256, 256. A knowledge base may tighten them.
+	MaxFilterCharacters, MaxFilterDepth, MaxFilterConditions, MaxFilterValues int
 	// CursorKey authenticates cursors, at least 16 bytes. Replicas need the same one; without any the
 	// process makes one, and cursors end with it.
 	CursorKey service.Secret
@@ -50,6 +53,7 @@ func (c Config) withDefaults() Config {
 	d := DefaultConfig()
 	return Config{
 		Limits: orDefault(c.Limits, d.Limits), MaxQueryRunes: c.MaxQueryRunes, MaxCandidates: c.MaxCandidates, MaxResults: c.MaxResults,
+		MaxFilterCharacters: c.MaxFilterCharacters, MaxFilterDepth: c.MaxFilterDepth, MaxFilterConditions: c.MaxFilterConditions, MaxFilterValues: c.MaxFilterValues,
 		CursorKey: c.CursorKey, Concurrency: orDefault(c.Concurrency, d.Concurrency),
 		DefaultDeadline: orDefault(c.DefaultDeadline, d.DefaultDeadline), CacheBytes: orDefault(c.CacheBytes, d.CacheBytes),
 		VectorEntries: orDefault(c.VectorEntries, d.VectorEntries), EmbedWait: orDefault(c.EmbedWait, d.EmbedWait),
@@ -74,6 +78,10 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.MaxQueryRunes, "retriever-max-query-runes", c.MaxQueryRunes, "characters of a query text; 0: the preset's")
 	fs.IntVar(&c.MaxCandidates, "retriever-max-candidates", c.MaxCandidates, "candidates of a leg; 0: the preset's")
 	fs.IntVar(&c.MaxResults, "retriever-max-results", c.MaxResults, "results; 0: the preset's")
+	usual := messages.DefaultFilterLimits()
+	for _, f := range c.filterLimits() {
+		fs.IntVar(f.value, f.flag, *f.value, fmt.Sprintf("%s; 0: %d", f.meaning, *f.of(&usual)))
+	}
 	fs.Var(&c.CursorKey, "retriever-cursor-key", "key that authenticates cursors, 16 bytes or more; none: one of the process")
 	fs.IntVar(&c.Concurrency, "retriever-concurrency", c.Concurrency, "requests answered at once")
 	fs.DurationVar(&c.DefaultDeadline, "retriever-deadline", c.DefaultDeadline, "time of a request that names none")
@@ -89,12 +97,31 @@ const (
 	maxLimit = 10_000 // candidates and results
 )
 
+// filterLimit is a setting of a limit on filters.
+type filterLimit struct {
+	flag, meaning string
+	value         *int
+	of            func(*messages.FilterLimits) *int
+}
+
+func (c *Config) filterLimits() []filterLimit {
+	return []filterLimit{
+		{"retriever-max-filter-characters", "characters of a filter expression", &c.MaxFilterCharacters, func(l *messages.FilterLimits) *int { return &l.Characters }},
+		{"retriever-max-filter-depth", "levels of nesting of a filter", &c.MaxFilterDepth, func(l *messages.FilterLimits) *int { return &l.Depth }},
+		{"retriever-max-filter-conditions", "conditions of a filter", &c.MaxFilterConditions, func(l *messages.FilterLimits) *int { return &l.Conditions }},
+		{"retriever-max-filter-values", "values of one in or notIn", &c.MaxFilterValues, func(l *messages.FilterLimits) *int { return &l.Values }},
+	}
+}
+
 // limits are those of the preset, with what is set over them.
 func (c Config) limits() messages.RetrieveLimits {
 	l, _ := messages.RetrieveLimitsNamed(c.Limits) // Validate has found it
 	l.QueryRunes = orDefault(c.MaxQueryRunes, l.QueryRunes)
 	l.Candidates = orDefault(c.MaxCandidates, l.Candidates)
 	l.Results = orDefault(c.MaxResults, l.Results)
+	for _, f := range c.filterLimits() {
+		*f.of(&l.Filter) = orDefault(*f.value, *f.of(&l.Filter))
+	}
 	return l
 }
 
@@ -109,6 +136,12 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxCandidates > maxLimit || c.MaxResults > maxLimit {
 		problems = append(problems, fmt.Errorf("retriever-max-candidates, retriever-max-results: must be at most %d", maxLimit))
+	}
+	most := messages.MaxFilterLimits()
+	for _, f := range c.filterLimits() {
+		if *f.value < 0 || *f.value > *f.of(&most) {
+			problems = append(problems, fmt.Errorf("%s: must be 1 to %d, or 0 for the default", f.flag, *f.of(&most)))
+		}
 	}
 	for _, n := range []struct {
 		flag  string

@@ -78,8 +78,11 @@ func RandomKey() []byte {
 	return key
 }
 
-// version is the first byte of a cursor. Another kind of paging takes another.
-const version = 1
+// The first byte of a cursor says how it pages.
+const (
+	version      = 1 // by a list of what is left
+	placeVersion = 2 // by the place that the page before ended at
+)
 
 var encoding = base64.RawURLEncoding
 
@@ -88,7 +91,11 @@ func (s *Signer) Seal(owner Owner, p Page) string {
 	if len(p.Entries) == 0 {
 		return ""
 	}
-	body := appendPage([]byte{version}, p, s.now())
+	return s.sign(owner, appendPage([]byte{version}, p, s.now()))
+}
+
+// sign is the text of a cursor with this body.
+func (s *Signer) sign(owner Owner, body []byte) string {
 	return encoding.EncodeToString(append(body, s.mac(owner, body)...))
 }
 
@@ -116,20 +123,26 @@ func failed(code messages.Code, message string) error {
 // Open reads a cursor. One that was not made by this key for this owner is CURSOR_INVALID, one over MaxAge
 // CURSOR_EXPIRED.
 func (s *Signer) Open(owner Owner, text string) (Page, error) {
+	return open(s, owner, text, readPage)
+}
+
+// open reads a cursor of either kind.
+func open[T any](s *Signer, owner Owner, text string, read func(body []byte) (T, time.Time, error)) (T, error) {
+	var none T
 	data, err := encoding.Strict().DecodeString(text)
 	if err != nil || len(data) <= sha256.Size {
-		return Page{}, failed(messages.CodeCursorInvalid, "is no cursor")
+		return none, failed(messages.CodeCursorInvalid, "is no cursor")
 	}
 	body, mac := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
 	if !hmac.Equal(mac, s.mac(owner, body)) {
-		return Page{}, failed(messages.CodeCursorInvalid, "is not of this request, this knowledge base or this server's key")
+		return none, failed(messages.CodeCursorInvalid, "is not of this request, this knowledge base or this server's key")
 	}
-	p, issued, err := readPage(body)
+	p, issued, err := read(body)
 	if err != nil {
-		return Page{}, failed(messages.CodeCursorInvalid, "is of another version")
+		return none, failed(messages.CodeCursorInvalid, "is of another version")
 	}
 	if age := s.now().Sub(issued); age > MaxAge {
-		return Page{}, failed(messages.CodeCursorExpired, fmt.Sprintf("is older than %s", MaxAge))
+		return none, failed(messages.CodeCursorExpired, fmt.Sprintf("is older than %s", MaxAge))
 	}
 	return p, nil
 }

@@ -22,6 +22,7 @@ import (
 type Searcher interface {
 	Search(ctx context.Context, plan pgstore.SearchPlan) (pgstore.SearchResult, error)
 	Read(ctx context.Context, plan pgstore.ReadPlan) (pgstore.SearchResult, error)
+	List(ctx context.Context, plan pgstore.ListPlan) (pgstore.SearchResult, bool, error)
 }
 
 // Embedder computes query vectors; *query.Vectors is one.
@@ -90,6 +91,9 @@ func (e *Engine) attempt(ctx context.Context, tenant, kb string, req *messages.R
 	r, err := e.prepare(ctx, tenant, kb, req)
 	if err != nil {
 		return nil, err
+	}
+	if r.listing() {
+		return e.list(ctx, r)
 	}
 	if r.Cursor != "" {
 		return e.next(ctx, r)

@@ -25,6 +25,7 @@ type request struct {
 	kb       *resolved
 	settings config.Settings
 	plan     pgstore.SearchPlan
+	filtered bool   // by a filter of its own or of the knowledge base's defaults
 	meaning  string // to be embedded; empty: nothing
 	marks    highlight.Wanted
 	page     cursor.Page // all results in order
@@ -48,7 +49,12 @@ func (e *Engine) prepare(ctx context.Context, tenant, name string, req *messages
 
 func (r *request) prepare(limits messages.RetrieveLimits) error {
 	var err error
-	if r.settings, err = config.Resolve(limits, r.kb.IndexType, r.kb.defaults, r.Configuration); err != nil {
+	if r.listing() {
+		r.settings, err = config.ResolveFilter(limits, r.kb.defaults, r.Configuration)
+	} else {
+		r.settings, err = config.Resolve(limits, r.kb.IndexType, r.kb.defaults, r.Configuration)
+	}
+	if err != nil {
 		return err
 	}
 	if err := CheckQuery(r.settings.Limits, r.RetrieveRequest); err != nil { // the knowledge base may have tighter limits
@@ -66,6 +72,9 @@ func (r *request) prepare(limits messages.RetrieveLimits) error {
 		return err
 	}
 	r.diag.Generation = r.kb.Generation.ID
+	if r.listing() {
+		return r.checkListing()
+	}
 	return r.legs()
 }
 
@@ -81,10 +90,11 @@ func (r *request) restrict() error {
 
 // where joins the mandatory filter of the knowledge base with the request's, each whole; nil is no filter.
 func (r *request) where() (pgstore.Predicate, error) {
-	own, given, err := filter.OfRetrieval(r.settings.Filters, filter.Limits{}, r.kb.Schema)
+	own, given, err := filter.OfRetrieval(r.settings.Filters, filter.LimitsOf(r.settings.Limits.Filter), r.kb.Schema)
 	if err != nil {
 		return nil, err
 	}
+	r.filtered = given
 	var all []filter.Bound
 	if r.kb.mandatory != nil {
 		all = append(all, *r.kb.mandatory)

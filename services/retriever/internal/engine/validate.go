@@ -21,9 +21,9 @@ func CheckQuery(limits messages.RetrieveLimits, req *messages.RetrieveRequest) e
 		return messages.Invalid("retrievalQuery", "is missing")
 	case q.Type == "":
 		return messages.Invalid("retrievalQuery.type", "is missing")
-	case q.Type != messages.QueryText:
-		return messages.Invalid("retrievalQuery.type", "must be TEXT")
-	case strings.TrimSpace(q.Text) == "" && q.Vector == nil:
+	case q.Type != messages.QueryText && q.Type != messages.QueryFilter:
+		return messages.Invalid("retrievalQuery.type", "must be TEXT or FILTER")
+	case q.Type == messages.QueryText && strings.TrimSpace(q.Text) == "" && q.Vector == nil:
 		return messages.Invalid("retrievalQuery.text", "is empty")
 	}
 	if err := checkGroup(req.GroupBy); err != nil {
