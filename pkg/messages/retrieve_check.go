@@ -110,10 +110,10 @@ func (c *RetrievalConfiguration) denseAlone(index IndexType) bool {
 	return dense && (!text || c.FullText != nil && isZero(c.FullText.NumberOfResults))
 }
 
-// weights of the type in effect, nil for the default.
+// weights of the type in effect, nil for the default and for MODEL, which has none.
 func (r *RerankingConfig) weights() (dense, text *float64) {
 	switch {
-	case r == nil:
+	case r == nil, r.Type == RerankModel:
 	case r.Type == RerankRRF && r.RRF != nil:
 		return r.RRF.Dense, r.RRF.FullText
 	case r.Type != RerankRRF && r.Weight != nil:
@@ -214,7 +214,8 @@ func (c *RetrievalConfiguration) Tightened(limits RetrieveLimits) RetrieveLimits
 }
 
 // Validate checks the ranges of everything that is given in a request, also of a rerank type that is not
-// in effect; nil is fine. Errors are VALIDATION_ERROR, or NOT_SUPPORTED of a rerank type, naming the field.
+// in effect; nil is fine. Whether the server has a rerank model is for CheckModel. Errors are VALIDATION_ERROR
+// naming the field.
 func (c *RetrievalConfiguration) Validate(limits RetrieveLimits) error {
 	if c == nil {
 		return nil
@@ -278,9 +279,7 @@ func (r *RerankingConfig) validate(limits RetrieveLimits) error {
 	}
 	at := configRoot + ".rerankingConfiguration."
 	switch r.Type {
-	case "", RerankWeight, RerankRRF:
-	case RerankModel:
-		return &Error{Code: CodeNotSupported, Field: at + "type", Message: "no rerank model is configured on this server"}
+	case "", RerankWeight, RerankRRF, RerankModel:
 	default:
 		return Invalid(at+"type", "must be WEIGHT, RRF or MODEL")
 	}
@@ -300,7 +299,7 @@ func (r *RerankingConfig) validate(limits RetrieveLimits) error {
 			return err
 		}
 	}
-	return nil
+	return r.Model.validate()
 }
 
 // Constant returns k, a whole number in any notation, or the default when it is not given.

@@ -40,7 +40,8 @@ func newOffice(t *testing.T) *office {
 		o.probed = append(o.probed, s)
 		return o.probe
 	}
-	o.admin = admin.New(l.store, js, &o.sent, probe, messages.Space{Model: "default-model", Dims: 8, Metric: "cosine", Normalized: true})
+	o.admin = admin.New(l.store, js, &o.sent, probe, messages.Space{Model: "default-model", Dims: 8, Metric: "cosine", Normalized: true},
+		messages.RerankProviders{{Name: "local", Models: []string{"small", "large"}}})
 	return o
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-project/weir/pkg/embedding"
+	"github.com/weir-project/weir/pkg/service"
 )
 
 // Config is what the indexer can be told. The zero value means the defaults.
@@ -34,6 +35,8 @@ type Config struct {
 	// Model and Dims are the embedding space of knowledge bases that name none; empty: the built-in model.
 	Model string
 	Dims  int
+	// Rerank is the rerank models that knowledge bases may name in their defaults: those of the retriever.
+	Rerank service.RerankProviders
 	// DrainTimeout is how long work in hand may take at the end; 0: 15 s.
 	DrainTimeout time.Duration
 }
@@ -90,6 +93,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.DurationVar(&c.QueryGrace, "query-grace", c.QueryGrace, "how long the data of a deleted knowledge base outlives it")
 	fs.StringVar(&c.Model, "default-model", c.Model, "embedding model of knowledge bases that name none")
 	fs.IntVar(&c.Dims, "default-dims", c.Dims, "its dimensions")
+	fs.Var(&c.Rerank, service.RerankProvidersFlag, service.RerankProvidersHelp)
 	fs.DurationVar(&c.DrainTimeout, "indexer-drain-timeout", c.DrainTimeout, "time for work in hand at the end")
 }
 
@@ -115,5 +119,5 @@ func (c *Config) Validate() error {
 	if c.Model != "" && c.Dims > embedding.MaxDims {
 		problems = append(problems, fmt.Errorf("default-dims: must be at most %d", embedding.MaxDims))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, c.Rerank.Validate())...)
 }

@@ -92,7 +92,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	indexing := index.New(deps.Store, s.committer)
 	letters := dead.New(deps.Store)
 	s.reconciler = reconcile.New(deps.Store, indexing, s.pub, deps.JS, deps.Logger, cfg.Grace)
-	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)))
+	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)), cfg.Rerank.Names())
 	err = errors.Join(
 		s.addRunner(messages.StageIndex, cfg.Workers, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
 			return indexing.Handle(ctx, d.Body)

@@ -1,6 +1,7 @@
 package indexer_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,5 +65,29 @@ func TestKBFiltersAreChecked(t *testing.T) { // CT-35, CT-44, D-23, KB configura
 	}
 	if _, err := o.ask(o.admin.UpdateKB, "docs", `{"retrievalConfiguration":{"filter":null,"filterExpression":null}}`); err != nil {
 		t.Errorf("null: %v", err)
+	}
+}
+
+func TestKBRerankModelsAreChecked(t *testing.T) { // design 6: also at KB update
+	o := newOffice(t)
+	const root = "retrievalConfiguration.rerankingConfiguration.modelConfiguration."
+	for configuration, field := range map[string]string{
+		`{"type":"MODEL","modelConfiguration":{"provider":"bailian"}}`:               "provider",
+		`{"modelConfiguration":{"provider":"bailian"}}`:                              "provider",
+		`{"type":"MODEL","modelConfiguration":{"provider":"local","model":"other"}}`: "model",
+		`{"type":"MODEL"}`: "",
+		`{"type":"MODEL","modelConfiguration":{"provider":"local","model":"large"}}`: "",
+		`{"modelConfiguration":{"model":"of-whom"}}`:                                 "",
+	} {
+		_, create := o.ask(o.admin.CreateKB, "", `{"knowledgeBaseName":"m`+strconv.Itoa(len(configuration))+`","retrievalConfiguration":{"rerankingConfiguration":`+configuration+`}}`)
+		_, update := o.ask(o.admin.UpdateKB, "docs", `{"retrievalConfiguration":{"rerankingConfiguration":`+configuration+`}}`)
+		for what, err := range map[string]error{"create": create, "update": update} {
+			if field == "" && err != nil {
+				t.Errorf("%s with %s: %v", what, configuration, err)
+			}
+			if field != "" {
+				wantError(t, what+" with "+configuration, err, messages.CodeValidation, root+field)
+			}
+		}
 	}
 }

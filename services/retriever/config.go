@@ -37,6 +37,8 @@ type Config struct {
 	VectorEntries int
 	// EmbedWait is how long a query waits for an embedder to come up when none listens; 0: 500 ms.
 	EmbedWait time.Duration
+	// Rerank is the servers of rerank models, for MODEL; none: MODEL is refused. The indexer must be told the same.
+	Rerank service.RerankProviders
 	// DrainTimeout is how long requests in hand may take at the end; 0: 10 s.
 	DrainTimeout time.Duration
 }
@@ -57,7 +59,7 @@ func (c Config) withDefaults() Config {
 		CursorKey: c.CursorKey, Concurrency: orDefault(c.Concurrency, d.Concurrency),
 		DefaultDeadline: orDefault(c.DefaultDeadline, d.DefaultDeadline), CacheBytes: orDefault(c.CacheBytes, d.CacheBytes),
 		VectorEntries: orDefault(c.VectorEntries, d.VectorEntries), EmbedWait: orDefault(c.EmbedWait, d.EmbedWait),
-		DrainTimeout: orDefault(c.DrainTimeout, d.DrainTimeout),
+		Rerank: c.Rerank, DrainTimeout: orDefault(c.DrainTimeout, d.DrainTimeout),
 	}
 }
 
@@ -88,6 +90,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Int64Var(&c.CacheBytes, "retriever-cache-bytes", c.CacheBytes, "memory for posting segments")
 	fs.IntVar(&c.VectorEntries, "retriever-vector-entries", c.VectorEntries, "query vectors kept")
 	fs.DurationVar(&c.EmbedWait, "retriever-embed-wait", c.EmbedWait, "wait for an embedder to come up when none listens")
+	fs.Var(&c.Rerank, service.RerankProvidersFlag, service.RerankProvidersHelp)
 	fs.DurationVar(&c.DrainTimeout, "retriever-drain-timeout", c.DrainTimeout, "time for requests in hand at the end")
 }
 
@@ -161,5 +164,5 @@ func (c *Config) Validate() error {
 			problems = append(problems, fmt.Errorf("%s: must not be negative", n.flag))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, c.Rerank.Validate())...)
 }

@@ -50,9 +50,14 @@ func (s *Service) endpoints() []bus.Endpoint {
 	return out
 }
 
-// retrieve serves a knowledge base's subject, and the tenant's, where the body names the base.
+// retrieve serves a knowledge base's subject, the tenant's, where the body names the base, and that of several
+// knowledge bases. One endpoint does: a second one beside the wildcard would take every other request of the first.
 func (s *Service) retrieve(ctx context.Context, r bus.Request) (any, error) {
-	answer, err := s.answer(ctx, r)
+	find := s.answer
+	if r.Scope == messages.AllScope {
+		find = s.several
+	}
+	answer, err := find(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +76,20 @@ func (s *Service) answer(ctx context.Context, r bus.Request) (*engine.Answer, er
 	return s.engine.Retrieve(ctx, r.Tenant, kb, req)
 }
 
+// several serves the subject of all knowledge bases: the body names those to look in, the subject the tenant that
+// they are of.
+func (s *Service) several(ctx context.Context, r bus.Request) (*engine.Answer, error) {
+	req := new(messages.RetrieveRequest)
+	if err := decode(r, req); err != nil {
+		return nil, err
+	}
+	return s.engine.Several(ctx, r.Tenant, req)
+}
+
 // single refuses the subject of all knowledge bases.
 func single(r bus.Request) error {
 	if r.Scope == messages.AllScope {
-		return messages.Errorf(messages.CodeNotSupported, "retrieval over several knowledge bases is not available in this version")
+		return messages.Errorf(messages.CodeNotSupported, "several knowledge bases have the operation retrieve alone")
 	}
 	return nil
 }

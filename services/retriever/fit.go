@@ -97,6 +97,9 @@ func surely(reply *messages.RetrieveReply) int {
 		for _, h := range c.Highlights {
 			text += len(h.Text) + 16 + 10*len(h.Marks)
 		}
+		for _, s := range c.Sources {
+			text += len(s.KB)*2 + len(s.Subspace) + len(s.DocID) + 24
+		}
 		n += 1024 + 6*text + 16*len(c.Vector)
 	}
 	return n

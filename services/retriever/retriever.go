@@ -20,6 +20,7 @@ import (
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
 	"github.com/weir-project/weir/services/retriever/internal/engine"
 	"github.com/weir-project/weir/services/retriever/internal/query"
+	"github.com/weir-project/weir/services/retriever/internal/rerank"
 )
 
 // Deps is what the process owns and lends. NC and Store are required, the rest has defaults.
@@ -39,6 +40,7 @@ type Service struct {
 	deps   Deps
 	limits messages.RetrieveLimits
 	engine *engine.Engine
+	models *rerank.Models
 	browse *browse.Browser
 }
 
@@ -59,8 +61,12 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	cfg = cfg.withDefaults()
 	s := &Service{cfg: cfg, deps: deps}
 	s.limits = cfg.limits()
+	var err error
+	if s.models, err = rerank.New(cfg.Rerank); err != nil {
+		return nil, fmt.Errorf("retriever: %w", err)
+	}
 	s.engine = engine.New(engine.Config{
-		Limits: s.limits, Loader: deps.Store, Searcher: pgstore.NewSearcher(deps.Store, cfg.CacheBytes),
+		Limits: s.limits, Models: cfg.Rerank.Names(), Reranker: s.models, Loader: deps.Store, Searcher: pgstore.NewSearcher(deps.Store, cfg.CacheBytes),
 		Embedder: query.New(s.embed(), cfg.VectorEntries), Cursors: cursor.NewSigner(s.cursorKey(), time.Now),
 		Tracer: deps.Tracer.Tracer("github.com/weir-project/weir/services/retriever"), Log: deps.Logger,
 	})
@@ -103,6 +109,7 @@ const flushTimeout = 10 * time.Second
 // Run checks the schema, serves until ctx is done and waits for the requests in hand. It returns nil
 // on a clean stop, and an error when the database was not migrated or the endpoints cannot be served.
 func (s *Service) Run(ctx context.Context) error {
+	defer s.models.Close()
 	if err := service.Await(ctx, s.deps.Logger, pgstore.Retryable, s.deps.Store.CheckSchema); err != nil {
 		return fmt.Errorf("retriever: %w", err)
 	}

@@ -51,11 +51,12 @@ type Admin struct {
 	publish Publisher
 	probe   Prober
 	space   messages.Space // of knowledge bases that name no model
+	rerank  messages.RerankProviders
 }
 
-// New returns an Admin.
-func New(store Store, js jetstream.JetStream, publish Publisher, probe Prober, space messages.Space) *Admin {
-	return &Admin{store: store, js: js, publish: publish, probe: probe, space: space}
+// New returns an Admin. space is that of knowledge bases that name no model, rerank what their defaults may name.
+func New(store Store, js jetstream.JetStream, publish Publisher, probe Prober, space messages.Space, rerank messages.RerankProviders) *Admin {
+	return &Admin{store: store, js: js, publish: publish, probe: probe, space: space, rerank: rerank}
 }
 
 // uploadBucketBytes bounds what a tenant may have waiting in its upload bucket.
@@ -110,7 +111,7 @@ func (a *Admin) resolve(tenant string, in messages.CreateKB) (pgstore.NewKB, err
 	if n.IndexType == "" {
 		n.IndexType = messages.IndexTypeHybrid
 	}
-	if err := checkRetrieval(in.Retrieval, n.IndexType, in.Metadata); err != nil {
+	if err := a.checkRetrieval(in.Retrieval, n.IndexType, in.Metadata); err != nil {
 		return n, err
 	}
 	if err := filter.CheckMandatory(in.MandatoryFilter, in.Metadata); err != nil {
@@ -196,7 +197,7 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 			return nil, err
 		}
 		schema := slices.Concat(now.Schema, in.Metadata) // fields are only ever added, so what fits now will fit
-		if err := checkRetrieval(u.Retrieval, now.IndexType, schema); err != nil {
+		if err := a.checkRetrieval(u.Retrieval, now.IndexType, schema); err != nil {
 			return nil, err
 		}
 		if err := filter.CheckMandatory(u.Mandatory, schema); err != nil {
@@ -210,14 +211,17 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 	return kb.Info(), nil
 }
 
-// checkRetrieval checks a default retrieval configuration whole, its filters as well.
-func checkRetrieval(raw json.RawMessage, index messages.IndexType, schema messages.MetadataSchema) error {
+// checkRetrieval checks a default retrieval configuration whole, its filters and its rerank model as well.
+func (a *Admin) checkRetrieval(raw json.RawMessage, index messages.IndexType, schema messages.MetadataSchema) error {
 	if err := messages.CheckStoredRetrieval(raw, index, schema); err != nil || raw == nil {
 		return err
 	}
 	var c messages.RetrievalConfiguration
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return fmt.Errorf("read a retrieval configuration that passed its check: %w", err)
+	}
+	if err := c.CheckModel(a.rerank); err != nil {
+		return err
 	}
 	limits := c.Tightened(messages.DefaultRetrieveLimits()).Filter
 	_, _, err := filter.OfRetrieval(&c, filter.LimitsOf(limits), schema)

@@ -48,6 +48,8 @@ func overlayReranking(l, u messages.RerankingConfig) *messages.RerankingConfig {
 	out.Weight = &messages.WeightConfig{Dense: first(uw.Dense, lw.Dense), FullText: first(uw.FullText, lw.FullText)}
 	lr, ur := deref(l.RRF), deref(u.RRF)
 	out.RRF = &messages.RRFConfig{Dense: first(ur.Dense, lr.Dense), FullText: first(ur.FullText, lr.FullText), K: first(ur.K, lr.K)}
+	lm, um := deref(l.Model), deref(u.Model)
+	out.Model = &messages.ModelConfig{Provider: cmp.Or(um.Provider, lm.Provider), Model: cmp.Or(um.Model, lm.Model)}
 	return out
 }
 

@@ -20,9 +20,16 @@ type Settings struct {
 	Fallback   bool          // the full-text leg may answer for an empty dense one
 	Threshold  float64       // of the scaled similarity; 0: none
 	Fusion     fusion.Config // with N3 and the legs
+	Model      Model         // of the fusion MODEL
 	Output     Output
 	// Filters are the filters in effect, in the configuration that gives them; nil: none.
 	Filters *messages.RetrievalConfiguration
+}
+
+// Model is a rerank model that the server is set up with.
+type Model struct {
+	Provider string
+	Name     string // empty: the provider's only one
 }
 
 // Output is what results show.
@@ -43,14 +50,24 @@ const (
 // root names the configuration in errors.
 const root = "retrievalConfiguration"
 
+// Server is what the server is set up with.
+type Server struct {
+	Limits messages.RetrieveLimits
+	Models messages.RerankProviders
+}
+
 // Resolve lays the request's configuration over the knowledge base's; either may be nil. Errors are
 // VALIDATION_ERROR naming the field, or RETRIEVER_MODE_INVALID.
-func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, request *messages.RetrievalConfiguration) (Settings, error) {
+func Resolve(server Server, index messages.IndexType, kb, request *messages.RetrievalConfiguration) (Settings, error) {
+	limits := server.Limits
 	if err := kb.ValidateStored(limits); err != nil {
 		return Settings{}, err
 	}
 	limits = kb.Tightened(limits)
 	if err := request.Validate(limits); err != nil {
+		return Settings{}, err
+	}
+	if err := request.CheckModel(server.Models); err != nil {
 		return Settings{}, err
 	}
 	m := overlay(kb, request)
@@ -66,6 +83,11 @@ func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, reque
 		return Settings{}, err
 	}
 	s.Fusion = fuse(m.Reranking)
+	if s.Fusion.Method == fusion.Model {
+		if s.Model.Provider, s.Model.Name, err = server.Models.Choose(m.Reranking.Model); err != nil {
+			return Settings{}, err
+		}
+	}
 	s.Fusion.Limit = or(m.Reranking.NumberOfResults, min(defaultResults, limits.Results))
 	if !legs.Dense || !legs.Text { // a leg alone is not weighed
 		s.Fusion.DenseWeight, s.Fusion.TextWeight = 1, 1
@@ -78,6 +100,34 @@ func Resolve(limits messages.RetrieveLimits, index messages.IndexType, kb, reque
 		return Settings{}, messages.Invalid(root, "leaves no search to run: numberOfResults or weights are 0")
 	}
 	return s, s.denseOnly(&m)
+}
+
+// Reranking is how the lists of several knowledge bases are joined.
+type Reranking struct {
+	Fusion fusion.Config // method, weights, K and N3
+	Model  Model
+}
+
+// ResolveReranking lays the request's reranking configuration over a knowledge base's (nil: the system's alone),
+// whatever legs there are. Both must have passed Resolve.
+func ResolveReranking(server Server, kb, request *messages.RetrievalConfiguration) (Reranking, error) {
+	limits := kb.Tightened(server.Limits)
+	m := overlay(kb, request)
+	r := Reranking{Fusion: fuse(m.Reranking)}
+	r.Fusion.Limit = or(m.Reranking.NumberOfResults, min(defaultResults, limits.Results))
+	var err error
+	if r.Fusion.Method == fusion.Model {
+		r.Model.Provider, r.Model.Name, err = server.Models.Choose(m.Reranking.Model)
+	}
+	return r, err
+}
+
+// Ranks is the fusion by rank that the request asks for, over the system's: for lists whose scores cannot be
+// compared.
+func Ranks(request *messages.RetrievalConfiguration) fusion.Config {
+	r := overlay(nil, request).Reranking
+	r.Type = messages.RerankRRF
+	return fuse(r)
 }
 
 // denseOnly sets what exists only where the dense leg alone runs.
@@ -121,9 +171,12 @@ func chooseLegs(index messages.IndexType, types []messages.SearchType) (fusion.L
 
 // fuse reads the reranking configuration; fields of the type that is not in effect are ignored.
 func fuse(r *messages.RerankingConfig) fusion.Config {
-	if r.Type == messages.RerankRRF {
+	switch r.Type {
+	case messages.RerankRRF:
 		k, _ := r.RRF.Constant() // checked already
 		return fusion.Config{Method: fusion.RRF, DenseWeight: or(r.RRF.Dense, defaultRRF), TextWeight: or(r.RRF.FullText, defaultRRF), K: k}
+	case messages.RerankModel:
+		return fusion.Config{Method: fusion.Model, K: fusion.DefaultK}
 	}
 	return fusion.Config{Method: fusion.Weight, DenseWeight: or(r.Weight.Dense, defaultDense), TextWeight: or(r.Weight.FullText, defaultText), K: fusion.DefaultK}
 }

@@ -66,7 +66,7 @@ func TestRequestOverKnowledgeBaseOverSystem(t *testing.T) {
 			config.Settings{DenseLimit: 0, TextLimit: 20, K1: 1.2, B: 0.75, Fusion: with(weight, func(f *fusion.Config) { f.Legs = fusion.Legs{Text: true} })},
 		},
 	} {
-		got, err := config.Resolve(messages.DefaultRetrieveLimits(), c.index, read(t, c.kb), read(t, c.request))
+		got, err := config.Resolve(config.Server{Limits: messages.DefaultRetrieveLimits()}, c.index, read(t, c.kb), read(t, c.request))
 		c.want.Limits, c.want.Output.Content = messages.DefaultRetrieveLimits(), true
 		c.want.Fallback = !c.want.Fusion.Active().Text
 		if err != nil || !reflect.DeepEqual(got, c.want) {
@@ -82,13 +82,13 @@ func TestNothingLeftToRun(t *testing.T) {
 		`{"searchType":["FULL_TEXT"],"fullTextSearchConfiguration":{"numberOfResults":0}}`:                                                     "retrievalConfiguration",
 		`{"denseVectorSearchConfiguration":{"numberOfResults":0},"rerankingConfiguration":{"weightConfiguration":{"fullTextSearchWeight":0}}}`: "retrievalConfiguration",
 	} {
-		_, err := config.Resolve(messages.DefaultRetrieveLimits(), messages.IndexTypeHybrid, nil, read(t, request))
+		_, err := config.Resolve(config.Server{Limits: messages.DefaultRetrieveLimits()}, messages.IndexTypeHybrid, nil, read(t, request))
 		if e, ok := messages.AsError(err); !ok || e.Code != messages.CodeValidation || e.Field != field {
 			t.Errorf("%s: got %v, want VALIDATION_ERROR of %s", request, err, field)
 		}
 	}
 	kb := read(t, `{"rerankingConfiguration":{"weightConfiguration":{"denseVectorSearchWeight":0}}}`)
-	_, err := config.Resolve(messages.DefaultRetrieveLimits(), messages.IndexTypeHybrid, kb, read(t, `{"rerankingConfiguration":{"weightConfiguration":{"fullTextSearchWeight":0}}}`))
+	_, err := config.Resolve(config.Server{Limits: messages.DefaultRetrieveLimits()}, messages.IndexTypeHybrid, kb, read(t, `{"rerankingConfiguration":{"weightConfiguration":{"fullTextSearchWeight":0}}}`))
 	if e, ok := messages.AsError(err); !ok || e.Field != "retrievalConfiguration.rerankingConfiguration.weightConfiguration" {
 		t.Errorf("weights that are 0 together: got %v, want a VALIDATION_ERROR of the weights", err)
 	}

@@ -54,6 +54,7 @@ type Entry struct {
 	ChunkID            int64
 	Score, Raw, Scaled float64
 	Dense, Text        *Share // nil: not to be explained, or the leg took no part
+	Omitted            bool   // by the rerank model
 }
 
 // Share is a leg's part in a score.
@@ -159,6 +160,7 @@ const (
 	flagScaled   // Scaled differs from Score
 	flagDense
 	flagText
+	flagOmitted
 )
 
 func appendPage(b []byte, p Page, at time.Time) []byte {
@@ -186,7 +188,7 @@ func appendEntry(b []byte, e *Entry, last int64) []byte {
 	for _, f := range []struct {
 		flag byte
 		set  bool
-	}{{flagRaw, e.Raw != e.Score}, {flagScaled, e.Scaled != e.Score}, {flagDense, e.Dense != nil}, {flagText, e.Text != nil}} {
+	}{{flagRaw, e.Raw != e.Score}, {flagScaled, e.Scaled != e.Score}, {flagDense, e.Dense != nil}, {flagText, e.Text != nil}, {flagOmitted, e.Omitted}} {
 		if f.set {
 			flags |= f.flag
 		}
@@ -269,6 +271,7 @@ func readPage(body []byte) (Page, time.Time, error) {
 func (r *reader) entry(e *Entry, last int64) {
 	e.ChunkID = last + r.varint()
 	flags := r.take(1)[0]
+	e.Omitted = flags&flagOmitted != 0
 	e.Score = r.float()
 	e.Raw, e.Scaled = e.Score, e.Score
 	if flags&flagRaw != 0 {

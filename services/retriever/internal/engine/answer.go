@@ -27,33 +27,61 @@ func (a *Answer) Cut(n int) {
 	a.Reply.NextCursor = a.seal(n)
 }
 
-// keep fuses the legs, brings the results into their final order and says whose content is wanted.
+// candidate is a chunk that a leg listed.
+type candidate struct {
+	fusion.Candidate
+	id int64
+}
+
+// keep says whose content is wanted: that of the first page, or of all candidates when their order needs it.
 func (r *request) keep(found pgstore.Found) []int64 {
-	ids := make(map[fusion.Key]int64, len(found.Matches))
-	candidates := make([]fusion.Candidate, len(found.Matches))
-	for i, m := range found.Matches {
-		k := fusion.Key{Subspace: m.Subspace, DocID: m.DocID, ChunkID: m.Ordinal}
-		ids[k] = m.ChunkID
-		candidates[i] = fusion.Candidate{
-			Key:   k,
+	r.gather(found)
+	if !r.whole {
+		return r.order()
+	}
+	ids := make([]int64, len(r.pool))
+	for i, c := range r.pool {
+		ids[i] = c.id
+	}
+	return ids
+}
+
+// gather makes the candidates. Where there is a threshold the dense leg alone was run, and what lies below it is
+// none; what the full-text leg gave in its place is not compared with it.
+func (r *request) gather(found pgstore.Found) {
+	r.fellBack = found.FellBack
+	r.pool = make([]candidate, 0, len(found.Matches))
+	metric := r.settings.Fusion.Metric
+	for _, m := range found.Matches {
+		if !found.FellBack && r.settings.Threshold > 0 && metric.Scale(m.Similarity) < r.settings.Threshold {
+			continue
+		}
+		r.pool = append(r.pool, candidate{id: m.ChunkID, Candidate: fusion.Candidate{
+			Key:   fusion.Key{Subspace: m.Subspace, DocID: m.DocID, ChunkID: m.Ordinal},
 			Dense: fusion.Standing{Raw: m.Similarity, Known: m.HasSimilarity, Rank: m.DenseRank},
 			Text:  fusion.Standing{Raw: m.BM25, Known: r.plan.Text != nil || found.FellBack, Rank: m.TextRank},
-		}
+		}})
 	}
-	fused, err := fusion.Fuse(r.fusion(found), candidates)
+}
+
+// order fuses the candidates, puts the results down in their final order and returns the chunks of the first page.
+func (r *request) order() []int64 {
+	ids := make(map[fusion.Key]int64, len(r.pool))
+	candidates := make([]fusion.Candidate, len(r.pool))
+	for i, c := range r.pool {
+		ids[c.Key], candidates[i] = c.id, c.Candidate
+	}
+	fused, err := fusion.Fuse(r.fusion(), candidates)
 	if r.fuseErr = err; err != nil {
 		return nil
-	}
-	if !found.FellBack {
-		fused = above(fused, r.settings.Threshold)
 	}
 	if r.GroupBy != nil {
 		fused = grouped(fused, max(r.GroupBy.ChunksPerGroup, 1))
 	}
-	r.fill(fused, ids, found)
+	r.fill(fused, ids)
 	docs := make([]document, len(fused))
 	for i, f := range fused {
-		docs[i] = document{f.Key.Subspace, f.Key.DocID}
+		docs[i] = documentOf(f)
 	}
 	kept := make([]int64, r.pageOf(docs))
 	for i := range kept {
@@ -63,31 +91,23 @@ func (r *request) keep(found pgstore.Found) []int64 {
 }
 
 // fusion is the configuration without the cut: what is not returned now is for the cursor.
-func (r *request) fusion(found pgstore.Found) fusion.Config {
+func (r *request) fusion() fusion.Config {
 	c := r.settings.Fusion
 	c.Limit = math.MaxInt
-	if found.FellBack {
+	if r.fellBack {
 		c.Legs, c.DenseWeight, c.TextWeight = fusion.Legs{Text: true}, 1, 1
 	}
 	return c
 }
 
-// above keeps the results that reach a threshold.
-func above(fused []fusion.Result, threshold float64) []fusion.Result {
-	for i, f := range fused {
-		if f.Score < threshold {
-			return fused[:i] // they come by falling score
-		}
-	}
-	return fused
-}
-
 // grouped keeps n chunks of each document, side by side, documents in the order of their best chunks.
-func grouped(fused []fusion.Result, n int) []fusion.Result {
+func grouped(fused []fusion.Result, n int) []fusion.Result { return groupedBy(fused, n, documentOf) }
+
+func groupedBy[T any](fused []T, n int, of func(T) document) []T {
 	at := map[document]int{}
-	var groups [][]fusion.Result
+	var groups [][]T
 	for _, f := range fused {
-		d := document{f.Key.Subspace, f.Key.DocID}
+		d := of(f)
 		i, ok := at[d]
 		if !ok {
 			i = len(groups)
@@ -98,20 +118,29 @@ func grouped(fused []fusion.Result, n int) []fusion.Result {
 			groups[i] = append(groups[i], f)
 		}
 	}
-	out := make([]fusion.Result, 0, len(fused))
+	out := make([]T, 0, len(fused))
 	for _, g := range groups {
 		out = append(out, g...)
 	}
 	return out
 }
 
-type document struct{ subspace, id string }
+// document identifies one among the knowledge bases of a request.
+type document struct {
+	kb           int
+	subspace, id string
+}
+
+func documentOf(f fusion.Result) document { return document{f.Key.KB, f.Key.Subspace, f.Key.DocID} }
 
 // pageOf is how many of the results, given by their documents, make a page: as many as asked for, or with
 // groups all of as many documents.
 func (r *request) pageOf(docs []document) int {
-	limit := r.settings.Fusion.Limit
-	if r.GroupBy == nil {
+	return pageOf(docs, r.settings.Fusion.Limit, r.GroupBy != nil)
+}
+
+func pageOf(docs []document, limit int, groups bool) int {
+	if !groups {
 		return min(limit, len(docs))
 	}
 	seen := 0
@@ -126,27 +155,33 @@ func (r *request) pageOf(docs []document) int {
 }
 
 // fill puts the results down as a cursor holds them.
-func (r *request) fill(fused []fusion.Result, ids map[fusion.Key]int64, found pgstore.Found) {
-	p := cursor.Page{KBID: r.kb.ID, Generation: r.kb.Generation.ID, Fusion: r.fusionName(found), Fallback: found.FellBack}
+func (r *request) fill(fused []fusion.Result, ids map[fusion.Key]int64) {
+	p := cursor.Page{KBID: r.kb.ID, Generation: r.kb.Generation.ID, Fusion: r.fusionName(), Fallback: r.fellBack}
 	p.Entries = make([]cursor.Entry, len(fused))
-	dense, text := r.plan.Dense != nil && !found.FellBack, r.plan.Text != nil || found.FellBack
 	for i, f := range fused {
-		e := cursor.Entry{ChunkID: ids[f.Key], Score: f.Score, Raw: f.Raw, Scaled: f.Scaled}
-		if r.Explain && dense {
-			p.DenseWeight, e.Dense = f.Dense.Weight, &cursor.Share{Rank: f.Dense.Rank, Raw: f.Dense.Raw, Part: f.Dense.Part}
-		}
-		if r.Explain && text {
-			p.TextWeight, e.Text = f.Text.Weight, &cursor.Share{Rank: f.Text.Rank, Raw: f.Text.Raw, Part: f.Text.Part}
-		}
-		p.Entries[i] = e
+		p.Entries[i] = r.entry(f, ids[f.Key])
+		p.DenseWeight, p.TextWeight = f.Dense.Weight, f.Text.Weight
 	}
 	r.page = p
 }
 
-// fusionName is the method, or the leg that answered alone.
-func (r *request) fusionName(found pgstore.Found) string {
+// entry is a result as a cursor holds it.
+func (r *request) entry(f fusion.Result, id int64) cursor.Entry {
+	e := cursor.Entry{ChunkID: id, Score: f.Score, Raw: f.Raw, Scaled: f.Scaled, Omitted: f.Omitted}
+	if r.Explain && r.plan.Dense != nil && !r.fellBack {
+		e.Dense = &cursor.Share{Rank: f.Dense.Rank, Raw: f.Dense.Raw, Part: f.Dense.Part}
+	}
+	if r.Explain && (r.plan.Text != nil || r.fellBack) {
+		e.Text = &cursor.Share{Rank: f.Text.Rank, Raw: f.Text.Raw, Part: f.Text.Part}
+	}
+	return e
+}
+
+// fusionName is the method, or the leg that answered alone where the method leaves its scores as they are.
+func (r *request) fusionName() string {
 	switch {
-	case r.plan.Dense == nil || found.FellBack:
+	case r.settings.Fusion.Method == fusion.Model:
+	case r.plan.Dense == nil || r.fellBack:
 		return string(messages.FullText)
 	case r.plan.Text == nil:
 		return string(messages.DenseVector)
@@ -156,14 +191,19 @@ func (r *request) fusionName(found pgstore.Found) string {
 
 // first is the answer to a search.
 func (e *Engine) first(r *request, found pgstore.SearchResult) *Answer {
-	if found.PrefixesCut {
-		r.note("a prefix stands for more words than were looked for")
-	}
+	r.remark(found)
 	places := make([]int, len(found.Kept))
 	for i := range places {
 		places[i] = i
 	}
 	return e.shape(r, found, places)
+}
+
+// remark notes what was left out of the search.
+func (r *request) remark(found pgstore.SearchResult) {
+	if found.PrefixesCut {
+		r.note("a prefix stands for more words than were looked for")
+	}
 }
 
 // next is the answer to a request with a cursor: the results behind those delivered, as far as they are
@@ -212,7 +252,7 @@ func (e *Engine) next(ctx context.Context, r *request) (*Answer, error) {
 func (r *request) take(there []pgstore.Match) []int64 {
 	docs := make([]document, len(there))
 	for i, m := range there {
-		docs[i] = document{m.Subspace, m.DocID}
+		docs[i] = document{subspace: m.Subspace, id: m.DocID}
 	}
 	kept := make([]int64, r.pageOf(docs))
 	for i := range kept {

@@ -61,13 +61,29 @@ func InBatch(i int, err error) error {
 // embedTogether computes the vectors of a batch as far as it goes: what it cannot, each query tries by itself,
 // so that the error is the right query's.
 func (e *Engine) embedTogether(ctx context.Context, tenant string, items []BatchItem) vectors {
+	var requests []*request
+	partial := false
+	for _, it := range items {
+		if r, err := e.prepare(ctx, tenant, it.KB, it.Req); err == nil {
+			requests = append(requests, r)
+			partial = partial || r.AllowPartial
+		}
+	}
+	if partial {
+		var cancel context.CancelFunc
+		ctx, cancel = share(ctx)
+		defer cancel()
+	}
+	return e.embedAll(ctx, requests)
+}
+
+// embedAll asks once for each space, whatever the number of requests.
+func (e *Engine) embedAll(ctx context.Context, requests []*request) vectors {
 	out := vectors{next: e.Embedder, known: map[meant][]float32{}}
 	texts := map[messages.Space][]string{}
 	var spaces []messages.Space
-	partial := false
-	for _, it := range items {
-		r, err := e.prepare(ctx, tenant, it.KB, it.Req)
-		if err != nil || r.meaning == "" || r.Cursor != "" {
+	for _, r := range requests {
+		if r.meaning == "" || r.Cursor != "" {
 			continue
 		}
 		space := *r.kb.Generation.Space
@@ -75,12 +91,6 @@ func (e *Engine) embedTogether(ctx context.Context, tenant string, items []Batch
 			spaces = append(spaces, space)
 		}
 		texts[space] = append(texts[space], r.meaning)
-		partial = partial || r.AllowPartial
-	}
-	if partial {
-		var cancel context.CancelFunc
-		ctx, cancel = share(ctx)
-		defer cancel()
 	}
 	for _, space := range spaces {
 		found, err := e.Embedder.Embed(ctx, space, texts[space])

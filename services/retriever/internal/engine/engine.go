@@ -13,9 +13,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
+	"github.com/weir-project/weir/services/retriever/internal/rerank"
 )
 
 // Searcher runs search plans and reads chunks found before; *pgstore.Searcher is one.
@@ -30,9 +32,17 @@ type Embedder interface {
 	Embed(ctx context.Context, space messages.Space, texts []string) ([][]float32, error)
 }
 
+// Reranker has rerank models score texts; *rerank.Models is one.
+type Reranker interface {
+	Rerank(ctx context.Context, q rerank.Query) (rerank.Answer, error)
+	MaxDocuments(provider string) int
+}
+
 // Config is what an engine works with.
 type Config struct {
-	Limits   messages.RetrieveLimits // on requests; a knowledge base may tighten them
+	Limits   messages.RetrieveLimits  // on requests; a knowledge base may tighten them
+	Models   messages.RerankProviders // that Reranker has
+	Reranker Reranker
 	Loader   Loader
 	Searcher Searcher
 	Embedder Embedder
@@ -104,6 +114,11 @@ func (e *Engine) attempt(ctx context.Context, tenant, kb string, req *messages.R
 	found, err := e.search(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if r.settings.Fusion.Method == fusion.Model {
+		if err := e.rerank(ctx, r, &found); err != nil {
+			return nil, err
+		}
 	}
 	return e.first(r, found), nil
 }

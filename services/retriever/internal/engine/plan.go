@@ -27,7 +27,11 @@ type request struct {
 	plan     pgstore.SearchPlan
 	filtered bool   // by a filter of its own or of the knowledge base's defaults
 	meaning  string // to be embedded; empty: nothing
+	question string // for a rerank model: the text without its operators
 	marks    highlight.Wanted
+	pool     []candidate
+	fellBack bool
+	whole    bool        // the content of every candidate is wanted, before there is an order
 	page     cursor.Page // all results in order
 	owner    cursor.Owner
 	fuseErr  error
@@ -41,18 +45,18 @@ func (e *Engine) prepare(ctx context.Context, tenant, name string, req *messages
 		return nil, err
 	}
 	r := &request{RetrieveRequest: req, kb: kb}
-	if err := r.prepare(e.Limits); err != nil {
+	if err := r.prepare(config.Server{Limits: e.Limits, Models: e.Models}, e.Reranker); err != nil {
 		return nil, e.checked(ctx, kb, err)
 	}
 	return r, nil
 }
 
-func (r *request) prepare(limits messages.RetrieveLimits) error {
+func (r *request) prepare(server config.Server, reranker Reranker) error {
 	var err error
 	if r.listing() {
-		r.settings, err = config.ResolveFilter(limits, r.kb.defaults, r.Configuration)
+		r.settings, err = config.ResolveFilter(server.Limits, r.kb.defaults, r.Configuration)
 	} else {
-		r.settings, err = config.Resolve(limits, r.kb.IndexType, r.kb.defaults, r.Configuration)
+		r.settings, err = config.Resolve(server, r.kb.IndexType, r.kb.defaults, r.Configuration)
 	}
 	if err != nil {
 		return err
@@ -75,7 +79,10 @@ func (r *request) prepare(limits messages.RetrieveLimits) error {
 	if r.listing() {
 		return r.checkListing()
 	}
-	return r.legs()
+	if err := r.legs(); err != nil {
+		return err
+	}
+	return r.model(reranker)
 }
 
 // restrict sets what may be found at all. Everything that reads chunks takes it from the plan.
@@ -130,6 +137,7 @@ func (r *request) legs() error {
 			return err
 		}
 	}
+	r.question = r.meaning
 	switch {
 	case legs.Text:
 		r.plan.Text = text

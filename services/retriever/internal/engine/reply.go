@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
@@ -64,6 +65,9 @@ func (r *request) result(c *pgstore.Content, e *cursor.Entry) messages.Retrieved
 	if r.Explain {
 		out.Explain = &messages.Explain{
 			Fusion: r.page.Fusion, Dense: detail(e.Dense, r.page.DenseWeight), FullText: detail(e.Text, r.page.TextWeight),
+		}
+		if r.page.Fusion == string(fusion.Model) {
+			out.Explain.Model = &messages.ModelDetail{Raw: e.Raw, Scaled: e.Scaled, Omitted: e.Omitted}
 		}
 	}
 	return out

@@ -11,12 +11,18 @@ import (
 
 // CheckQuery checks what needs no knowledge base.
 func CheckQuery(limits messages.RetrieveLimits, req *messages.RetrieveRequest) error {
-	q := req.Query
 	switch {
 	case req.KnowledgeBaseNames != nil:
 		return messages.Invalid("knowledgeBaseNames", "belongs on the subject of several knowledge bases, _all")
 	case req.Subspaces != nil:
 		return messages.Invalid("subspaces", "belongs to several knowledge bases; of one it is subspace")
+	}
+	return checkQuery(limits, req)
+}
+
+func checkQuery(limits messages.RetrieveLimits, req *messages.RetrieveRequest) error {
+	q := req.Query
+	switch {
 	case q == nil:
 		return messages.Invalid("retrievalQuery", "is missing")
 	case q.Type == "":

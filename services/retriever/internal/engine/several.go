@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-project/weir/pkg/fusion"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/services/retriever/internal/config"
+	"github.com/weir-project/weir/services/retriever/internal/cursor"
+)
+
+// maxSeveral bounds the candidates of all knowledge bases of a request together: their contents are in memory.
+const maxSeveral = 4000
+
+// atOnce is how many knowledge bases of a request are searched at the same time: each takes a connection.
+const atOnce = 8
+
+// several is a request to several knowledge bases.
+type several struct {
+	*messages.RetrieveRequest
+	tenant string
+	parts  []*part // one a knowledge base, in the order of the request
+	config.Reranking
+	diag     messages.Diagnostics
+	contents map[fusion.Key]*pgstore.Content
+}
+
+// part is what one knowledge base has to do with it.
+type part struct {
+	*request
+	name  string
+	found pgstore.SearchResult
+	err   error // it gave nothing
+}
+
+// Several answers a request to several knowledge bases (D-25): each has its own configuration, filters, subspaces
+// and snapshot. What is wrong with the request in one of them is an error of the whole; one that cannot be searched
+// is among the failures of the reply, and when there is no other the error is ALL_KNOWLEDGE_BASES_FAILED.
+func (e *Engine) Several(ctx context.Context, tenant string, req *messages.RetrieveRequest) (*Answer, error) {
+	began := time.Now()
+	if err := e.checkSeveral(req); err != nil {
+		return nil, err
+	}
+	if len(req.KnowledgeBaseNames) == 0 {
+		return onePage(&messages.RetrieveReply{Results: []messages.RetrievedChunk{}}), nil
+	}
+	s := &several{RetrieveRequest: req, tenant: tenant}
+	if err := e.prepareParts(ctx, s); err != nil {
+		return nil, outcome(ctx, err)
+	}
+	if err := e.searchParts(ctx, s); err != nil {
+		return nil, outcome(ctx, err)
+	}
+	answer, err := e.merge(ctx, s)
+	if err != nil {
+		return nil, outcome(ctx, err)
+	}
+	answer.Reply.Diagnostics.Timing.TotalMillis = millis(time.Since(began))
+	return answer, nil
+}
+
+// onePage is an answer that nothing follows.
+func onePage(reply *messages.RetrieveReply) *Answer {
+	return &Answer{Reply: reply, seal: func(int) string { return "" }}
+}
+
+func (e *Engine) checkSeveral(req *messages.RetrieveRequest) error {
+	if err := req.CheckSeveral(); err != nil {
+		return err
+	}
+	if err := checkQuery(e.Limits, req); err != nil {
+		return err
+	}
+	switch {
+	case req.Query.Type != messages.QueryText:
+		return messages.Invalid("retrievalQuery.type", "must be TEXT: several knowledge bases are searched, not listed")
+	case req.Cursor != "":
+		return messages.Errorf(messages.CodeNotSupported, "a retrieval over several knowledge bases has one page; ask for more results")
+	}
+	return nil
+}
+
+// prepareParts checks the request in every knowledge base before any is searched.
+func (e *Engine) prepareParts(ctx context.Context, s *several) error {
+	most := 0
+	for i, name := range s.KnowledgeBaseNames {
+		p := &part{name: name}
+		if err := e.preparePart(ctx, s, p); err != nil {
+			return inKB(i, name, err)
+		}
+		most += p.mostCandidates()
+		s.parts = append(s.parts, p)
+	}
+	if most > maxSeveral {
+		return messages.Invalid("knowledgeBaseNames", fmt.Sprintf("numberOfResults of their searches allow for %d candidates together, at most %d are taken", most, maxSeveral))
+	}
+	if err := e.agree(s); err != nil {
+		return err
+	}
+	if s.Fusion.Method != fusion.Model {
+		return nil
+	}
+	return fits(e.Reranker, s.Model, most)
+}
+
+// preparePart makes the plan of one knowledge base, again when it turned out to be stale.
+func (e *Engine) preparePart(ctx context.Context, s *several, p *part) error {
+	own := *s.RetrieveRequest
+	own.KnowledgeBaseNames, own.Subspaces, own.GroupBy, own.Subspace = nil, nil, nil, s.Subspaces[p.name]
+	r, err := e.prepare(ctx, s.tenant, p.name, &own)
+	if errors.Is(err, pgstore.ErrGenerationChanged) {
+		r, err = e.prepare(ctx, s.tenant, p.name, &own)
+	}
+	if err != nil {
+		return err
+	}
+	r.whole = true // texts are compared before there is an order
+	p.request = r
+	return nil
+}
+
+// inKB says which knowledge base an error is of.
+func inKB(i int, name string, err error) error {
+	known, ok := messages.AsError(err)
+	if !ok {
+		return err
+	}
+	out := *known
+	switch {
+	case known.Code == messages.CodeKBNotFound:
+		out.Field = fmt.Sprintf("knowledgeBaseNames[%d]", i)
+	case known.Field == "subspace":
+		out.Field = "subspaces." + name
+	}
+	out.Message = messages.Errorf(out.Code, "knowledge base %s: %s", name, known.Message).Message
+	return fmt.Errorf("%w: %w", &out, err)
+}
+
+// agree finds how the lists are joined: as all knowledge bases would have it, else as the request says, over the
+// defaults of the system.
+func (e *Engine) agree(s *several) error {
+	server := config.Server{Limits: e.Limits, Models: e.Models}
+	for i, p := range s.parts {
+		own, err := config.ResolveReranking(server, p.kb.defaults, s.Configuration)
+		if err != nil {
+			return inKB(i, p.name, err)
+		}
+		if i == 0 {
+			s.Reranking = own
+		}
+		if own == s.Reranking {
+			continue
+		}
+		s.diag.Notes = append(s.diag.Notes, "the knowledge bases differ in their rerankingConfiguration: the request's, over the server's, joins their lists")
+		s.Reranking, err = config.ResolveReranking(server, nil, s.Configuration)
+		return err
+	}
+	return nil
+}
+
+// Tenths of the time left that the searches may take together: what is late must still be told, and a rerank model
+// asked.
+const (
+	searchShare = 8
+	modelShare  = 6
+)
+
+// searchParts searches all knowledge bases. Only what makes the request wrong is an error.
+func (e *Engine) searchParts(ctx context.Context, s *several) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		tenths := searchShare
+		if s.Fusion.Method == fusion.Model {
+			tenths = modelShare
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Until(deadline)*time.Duration(tenths)/10, context.DeadlineExceeded)
+		defer cancel()
+	}
+	known := e.embedParts(ctx, s)
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for i, p := range s.parts {
+		g.Go(func() error { return inKB(i, p.name, e.searchPart(ctx, s, p, known)) })
+	}
+	return g.Wait()
+}
+
+func (e *Engine) embedParts(ctx context.Context, s *several) vectors {
+	ctx, cancel := share(ctx)
+	defer cancel()
+	requests := make([]*request, len(s.parts))
+	for i, p := range s.parts {
+		requests[i] = p.request
+	}
+	return e.embedAll(ctx, requests)
+}
+
+// searchPart searches one knowledge base, once more when it changed under way.
+func (e *Engine) searchPart(ctx context.Context, s *several, p *part, embedder Embedder) error {
+	p.err = e.look(ctx, p, embedder)
+	if errors.Is(p.err, pgstore.ErrGenerationChanged) {
+		if err := e.preparePart(ctx, s, p); err != nil {
+			return err
+		}
+		p.diag.Restarted = true
+		p.err = e.look(ctx, p, embedder)
+	}
+	if p.err != nil {
+		if ctx.Err() != nil {
+			p.err = fmt.Errorf("%w: %w", messages.Errorf(messages.CodeDeadlineExceeded, "the knowledge base was not searched in time"), p.err)
+		}
+		e.Log.Warn("a knowledge base of several failed", "kb", p.name, "err", p.err)
+	}
+	return nil
+}
+
+func (e *Engine) look(ctx context.Context, p *part, embedder Embedder) error {
+	err := e.embed(ctx, p.request, embedder)
+	if err == nil {
+		p.found, err = e.search(ctx, p.request)
+	}
+	return err
+}
+
+// failure is what callers are told of a knowledge base that gave nothing.
+func (p *part) failure() messages.KBFailure {
+	f := messages.KBFailure{KB: p.name, Code: messages.CodeInternal, Message: "the knowledge base could not be searched"}
+	var leg *pgstore.LegError
+	if known, ok := messages.AsError(p.err); ok {
+		f.Code, f.Message = known.Code, known.Message
+	} else if errors.Is(p.err, pgstore.ErrGenerationChanged) {
+		f.Code, f.Message = messages.CodeUnavailable, "the knowledge base keeps changing, try again"
+	} else if pgstore.Retryable(p.err) || errors.As(p.err, &leg) {
+		f.Code, f.Message = messages.CodeUnavailable, "something the search needs is away"
+	}
+	return f
+}
+
+// report is the diagnostics of a knowledge base that answered.
+func (p *part) report() messages.KBReport {
+	p.remark(p.found)
+	d := p.diag
+	p.diagnose(&d, p.found)
+	return messages.KBReport{
+		KB: p.name, Generation: d.Generation, Dense: d.Dense, FullText: d.FullText, Degraded: d.Degraded, Restarted: d.Restarted, Notes: d.Notes,
+	}
+}
+
+// legs are those that gave the candidates.
+func (p *part) legs() fusion.Legs {
+	return fusion.Legs{Dense: p.plan.Dense != nil && !p.fellBack, Text: p.plan.Text != nil || p.fellBack}
+}
+
+// page is what its results have in common.
+func (p *part) setPage(name string, f fusion.Result) {
+	p.page = cursor.Page{Fusion: name, Fallback: p.fellBack, DenseWeight: f.Dense.Weight, TextWeight: f.Text.Weight}
+}
