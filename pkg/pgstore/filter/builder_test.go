@@ -270,10 +270,31 @@ func TestMandatoryFilter(t *testing.T) {
 		`{"equals":{"key":"tenant","value":"$tenat"}}`:                 "mandatoryFilter.equals.value: $tenat stands for nothing",
 		`{"notAll":[{"in":{"key":"tenant","value":["a","$nobody"]}}]}`: "mandatoryFilter.notAll[0].in.value[1]",
 		`{"equals":{"key":"nope","value":"$tenant"}}`:                  `"nope"`,
-		`{}`: "mandatoryFilter",
+		`{}`:                        "mandatoryFilter",
+		`"tenant = '$tenat'"`:       "position 9: $tenat stands for nothing",
+		`"tenant = 't1' OR nope=1"`: "position 17",
+		`"tenant = "`:               "position 9",
+		`"\ud800"`:                  "surrogate",
+		`["tenant"]`:                "mandatoryFilter",
 	} {
 		_, err := filter.ParseMandatory("mandatoryFilter", []byte(text), fixtureSchema, filter.Limits{}, "tenant")
 		wantInvalid(t, text, err, holds)
+	}
+	stored, given, err := filter.OfKnowledgeBase([]byte(`"tenant = '$tenant' AND (score > 0 OR score IS NULL)"`), fixtureSchema, "t1")
+	if err != nil || !given {
+		t.Fatal(given, err)
+	}
+	if got := lib.find(t, filter.Conjunction(stored, wide)); got != "d1 d2 d4" {
+		t.Errorf("as an expression: got %q", got)
+	}
+	for _, none := range []string{"", "null"} {
+		if _, given, err := filter.OfKnowledgeBase([]byte(none), fixtureSchema, "t1"); given || err != nil {
+			t.Errorf("%q: got %v (%v), want no filter", none, given, err)
+		}
+	}
+	_, given, err = filter.OfKnowledgeBase([]byte(`"nope = 1"`), fixtureSchema, "t1")
+	if _, callers := messages.AsError(err); err == nil || given || callers {
+		t.Errorf("a stored filter that does not fit: got %v (%v), want an error that is no caller's", given, err)
 	}
 	f, err := filter.Substitute(mustExpression(t, "a = '$$tenant' OR a = '$5' OR a = '$' OR a = '$tenant!' OR a = '$tenant'"), map[string]string{"tenant": "$tenant"})
 	if err != nil {

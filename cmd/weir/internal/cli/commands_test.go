@@ -86,6 +86,15 @@ func TestLifeOfAKnowledgeBase(t *testing.T) {
 	if len(info.Metadata) != 2 || !info.Metadata[1].Internal || info.Tags["team"] != "a" || info.Chunking.Strategy != "whole" || info.Description != "old" {
 		t.Errorf("got %+v, want what was given", info)
 	}
+	if out := d.ok("kb", "update", "books", "--mandatory-filter", "secret = '$tenant' OR year > 1900"); !strings.Contains(out, "mandatory filter  secret = '$tenant' OR year > 1900\n") {
+		t.Errorf("update: got %q, want the mandatory filter", out)
+	}
+	if out := d.ok("kb", "update", "books", "--mandatory-filter", `{"isNull":{"key":"secret"}}`); !strings.Contains(out, `{"isNull":{"key":"secret"}}`) {
+		t.Errorf("update: got %q, want the mandatory filter", out)
+	}
+	if out := d.ok("kb", "update", "books", "--no-mandatory-filter"); strings.Contains(out, "mandatory") {
+		t.Errorf("update: got %q, want no mandatory filter", out)
+	}
 	if out := d.ok("kb", "update", "books", "--field", "who:string_list", "--no-description"); !strings.Contains(out, "who: string_list") || strings.Contains(out, "old") {
 		t.Errorf("update: got %s", out)
 	}
@@ -118,6 +127,10 @@ func TestWrongArgumentsAreToldBeforeAnythingIsAsked(t *testing.T) {
 		{"kb create b --chunk-size 8", "32 to 8192"},
 		{"kb update b", "nothing to change"},
 		{"kb update b --description x --no-description", "not both"},
+		{"kb update b --mandatory-filter year=1 --no-mandatory-filter", "not both"},
+		{"kb update b --mandatory-filter=", "is empty"},
+		{"kb create b --mandatory-filter=", "is empty"},
+		{"kb create b --mandatory-filter={", "no valid JSON"},
 		{"publish x.md", "--kb"},
 		{"publish --kb b", "at least 1"},
 		{"publish --kb b -", "--id"},

@@ -28,10 +28,13 @@ func kbCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
+const mandatoryUsage = "condition on metadata that all requests about documents are under: an expression, or a filter in JSON; $tenant is the tenant"
+
 type kbFlags struct {
 	indexType, model, metric, chunking, description string
 	dims, chunkSize, overlap                        int
 	fields, tags                                    []string
+	mandatory                                       string
 	subspaces                                       bool
 }
 
@@ -42,8 +45,9 @@ func kbCreateCommand(s *Session) *cobra.Command {
 		Short: "Create a knowledge base",
 		Long: `Creates a knowledge base. How it embeds and cuts documents is fixed from then on; metadata fields can be
 added later. Types of fields: string, long, double, boolean, date, and each with _list behind it.`,
-		Example: "  weir kb create papers --field year:long --field author:string_list --tag team=search",
-		Args:    oneName,
+		Example: `  weir kb create papers --field year:long --field author:string_list --tag team=search
+  weir kb create shared --field owner:string:internal --mandatory-filter "owner = '$tenant'"`,
+		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.create(cmd, args[0])
 			if err != nil {
@@ -69,6 +73,7 @@ added later. Types of fields: string, long, double, boolean, date, and each with
 	fl.IntVar(&f.overlap, "overlap", 0, "tokens repeated from the chunk before (default 40)")
 	fl.StringArrayVar(&f.fields, "field", nil, "metadata field name:type[:internal]; may be repeated")
 	fl.BoolVar(&f.subspaces, "subspaces", false, "documents live in subspaces")
+	fl.StringVar(&f.mandatory, "mandatory-filter", "", mandatoryUsage)
 	fl.StringVar(&f.description, "description", "", "what it is for")
 	fl.StringArrayVar(&f.tags, "tag", nil, "tag key=value; may be repeated")
 	return cmd
@@ -97,10 +102,29 @@ func (f *kbFlags) create(cmd *cobra.Command, name string) (messages.CreateKB, er
 			return in, usageError{err}
 		}
 	}
+	if in.MandatoryFilter, err = f.mandatoryFilter(cmd); err != nil {
+		return in, err
+	}
 	if err := in.Validate(); err != nil {
 		return in, usageError{err}
 	}
 	return in, nil
+}
+
+// mandatoryFilter is what the flag says; nil when it was not given. What begins with a brace is JSON.
+func (f *kbFlags) mandatoryFilter(cmd *cobra.Command) (json.RawMessage, error) {
+	switch text := strings.TrimSpace(f.mandatory); {
+	case !cmd.Flags().Changed("mandatory-filter"):
+		return nil, nil
+	case text == "": // an empty variable must not leave everything open
+		return nil, Usagef("--mandatory-filter is empty")
+	case text[0] != '{':
+		return messages.Encode(text)
+	case !json.Valid([]byte(text)):
+		return nil, Usagef("--mandatory-filter is no valid JSON")
+	default:
+		return json.RawMessage(text), nil
+	}
 }
 
 func kbListCommand(s *Session) *cobra.Command {
@@ -189,11 +213,23 @@ func printKB(w io.Writer, kb messages.KBInfo) error {
 		}
 		line("field", "%s: %s%s", f.Name, f.Type, internal)
 	}
+	if kb.MandatoryFilter != nil {
+		line("mandatory filter", "%s", filterText(kb.MandatoryFilter))
+	}
 	line("created", "%s", kb.CreatedAt.Local().Format(time.DateTime))
 	if d := kb.Documents; d != nil {
 		line("documents", "%d ready, %d indexing, %d pending, %d failed; %d chunks", d.Ready, d.Indexing, d.Pending, d.Failed, d.Chunks)
 	}
 	return t.Flush()
+}
+
+// filterText is an expression as it was written, or the filter's JSON.
+func filterText(raw json.RawMessage) string {
+	var expression string
+	if json.Unmarshal(raw, &expression) == nil {
+		return expression
+	}
+	return string(raw)
 }
 
 func spaceText(s *messages.Space) string {
@@ -216,14 +252,14 @@ func chunkingText(c messages.Chunking) string {
 
 func kbUpdateCommand(s *Session) *cobra.Command {
 	f := &kbFlags{}
-	var noDescription, noTags bool
+	var no without
 	cmd := &cobra.Command{
 		Use:   "update NAME",
-		Short: "Change the description or tags of a knowledge base, or add metadata fields",
+		Short: "Change description, tags or mandatory filter of a knowledge base, or add metadata fields",
 		Long:  "Changes what is given and leaves the rest. --tag replaces all tags. Fields can be added, never removed or retyped.",
 		Args:  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := f.update(cmd, noDescription, noTags)
+			in, err := f.update(cmd, no)
 			if err != nil {
 				return err
 			}
@@ -238,12 +274,17 @@ func kbUpdateCommand(s *Session) *cobra.Command {
 	fl.StringVar(&f.description, "description", "", "what it is for")
 	fl.StringArrayVar(&f.tags, "tag", nil, "tag key=value; may be repeated; replaces all tags")
 	fl.StringArrayVar(&f.fields, "field", nil, "metadata field to add, name:type[:internal]; may be repeated")
-	fl.BoolVar(&noDescription, "no-description", false, "remove the description")
-	fl.BoolVar(&noTags, "no-tags", false, "remove all tags")
+	fl.StringVar(&f.mandatory, "mandatory-filter", "", mandatoryUsage)
+	fl.BoolVar(&no.description, "no-description", false, "remove the description")
+	fl.BoolVar(&no.tags, "no-tags", false, "remove all tags")
+	fl.BoolVar(&no.mandatory, "no-mandatory-filter", false, "remove the mandatory filter: every document is shown")
 	return cmd
 }
 
-func (f *kbFlags) update(cmd *cobra.Command, noDescription, noTags bool) (messages.UpdateKB, error) {
+// without says what an update takes away.
+type without struct{ description, tags, mandatory bool }
+
+func (f *kbFlags) update(cmd *cobra.Command, no without) (messages.UpdateKB, error) {
 	var in messages.UpdateKB
 	var err error
 	if in.Metadata, err = fields(f.fields); err != nil {
@@ -254,12 +295,12 @@ func (f *kbFlags) update(cmd *cobra.Command, noDescription, noTags bool) (messag
 		return in, err
 	}
 	changed := cmd.Flags().Changed
-	if noDescription && changed("description") || noTags && changed("tag") {
+	if no.description && changed("description") || no.tags && changed("tag") || no.mandatory && changed("mandatory-filter") {
 		return in, Usagef("give a value or take it away, not both")
 	}
 	null := json.RawMessage("null")
 	switch {
-	case noDescription:
+	case no.description:
 		in.Description = null
 	case changed("description"):
 		in.Description, err = messages.Encode(f.description)
@@ -268,15 +309,24 @@ func (f *kbFlags) update(cmd *cobra.Command, noDescription, noTags bool) (messag
 		return in, err
 	}
 	switch {
-	case noTags:
+	case no.tags:
 		in.Tags = null
 	case changed("tag"):
 		in.Tags, err = messages.Encode(tags)
 	}
-	if err == nil && in.Description == nil && in.Tags == nil && len(in.Metadata) == 0 {
-		err = Usagef("nothing to change: give --description, --tag or --field")
+	if err != nil {
+		return in, err
 	}
-	return in, err
+	if in.MandatoryFilter, err = f.mandatoryFilter(cmd); err != nil {
+		return in, err
+	}
+	switch {
+	case no.mandatory:
+		in.MandatoryFilter = null
+	case in.Description == nil && in.Tags == nil && in.MandatoryFilter == nil && len(in.Metadata) == 0:
+		return in, Usagef("nothing to change: give --description, --tag, --mandatory-filter or --field")
+	}
+	return in, nil
 }
 
 func kbDeleteCommand(s *Session) *cobra.Command {
