@@ -24,6 +24,8 @@ var (
 	ErrConsumerMissing = errors.New("stream or consumer is missing")
 	// ErrTopology: a stream or consumer is absent or differs from what this version needs.
 	ErrTopology = errors.New("streams are not up to date")
+	// ErrNoEnvelope: what answered a request is no service of Weir.
+	ErrNoEnvelope = errors.New("the reply is no envelope")
 	// ErrStopping is the cause of a handler's context when the drain time is over.
 	ErrStopping = errors.New("stopping")
 	// ErrHandlerTimeout is the cause of a handler's context when its time is over.

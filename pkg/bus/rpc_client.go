@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
@@ -66,7 +67,7 @@ func (c Client) call(ctx context.Context, subject string, header Header, in, out
 	}
 	var env messages.Envelope
 	if err := json.Unmarshal(reply.Data, &env); err != nil || env.Code == "" {
-		return errors.Join(errors.New("the reply is no envelope"), err)
+		return noEnvelope(reply, err)
 	}
 	if err := env.Err(); err != nil {
 		return err
@@ -78,6 +79,17 @@ func (c Client) call(ctx context.Context, subject string, header Header, in, out
 		return fmt.Errorf("decode reply: %w", err)
 	}
 	return nil
+}
+
+// noEnvelope is the error of a reply that is none of Weir's. One of NATS micro itself says why in its header.
+func noEnvelope(reply *nats.Msg, err error) error {
+	if text := reply.Header.Get(micro.ErrorHeader); text != "" {
+		return fmt.Errorf("%w: %.256s", ErrNoEnvelope, text)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoEnvelope, err)
+	}
+	return ErrNoEnvelope
 }
 
 func encodeBody(in any) ([]byte, error) {

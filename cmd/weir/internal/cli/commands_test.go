@@ -361,7 +361,7 @@ func TestWatchPrintsEventsUntilItIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- watchDocuments(ctx, s, "*", false) }()
+	go func() { ended <- watchDocuments(ctx, s, "", false) }()
 	n := 0
 	testkit.Eventually(t, 10*time.Second, func() error { // watching begins some time after the call
 		n++

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-project/weir/cmd/weir/internal/publish"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -70,11 +69,11 @@ func deleteDocuments(ctx context.Context, s *Session, kb, subspace string, ids [
 }
 
 func watchTerminal(ctx context.Context, s *Session, kb string, ended chan<- messages.Event) (stop func(), err error) {
-	nc, err := s.Conn(ctx)
+	c, err := s.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return publish.Watch(nc, s.Tenant, kb, func(e messages.Event) {
+	return c.KB(kb).Watch(func(e messages.Event) {
 		if !e.Status.Terminal() {
 			return
 		}
@@ -114,10 +113,10 @@ func docsWatchCommand(s *Session) *cobra.Command {
 		Long:  "Prints the status events of a knowledge base, or of all of the tenant's, from now on until it is interrupted.\nWith --json every event is a line.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if kb == "" {
-				kb = "*"
-			} else if err := checkName("kb", kb); err != nil {
-				return err
+			if kb != "" {
+				if err := checkName("kb", kb); err != nil {
+					return err
+				}
 			}
 			return watchDocuments(cmd.Context(), s, kb, terminal)
 		},
@@ -127,14 +126,19 @@ func docsWatchCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
-// watchDocuments ends without error when ctx does: that is how it is left.
+// watchDocuments shows the events of a knowledge base, or of all of the tenant's where kb is empty. It ends
+// without error when ctx does: that is how it is left.
 func watchDocuments(ctx context.Context, s *Session, kb string, terminal bool) error {
-	nc, err := s.Conn(ctx)
+	c, err := s.Client(ctx)
 	if err != nil {
 		return err
 	}
+	watch := c.Watch
+	if kb != "" {
+		watch = c.KB(kb).Watch
+	}
 	failed := make(chan error, 1)
-	stop, err := publish.Watch(nc, s.Tenant, kb, func(e messages.Event) {
+	stop, err := watch(func(e messages.Event) {
 		if terminal && !e.Status.Terminal() {
 			return
 		}

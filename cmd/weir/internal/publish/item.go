@@ -6,11 +6,12 @@ import (
 	"io"
 	"os"
 
+	"github.com/weir-project/weir/pkg/client"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
 // MaxDocumentBytes is the largest content that is sent: the services' own default limit.
-const MaxDocumentBytes = 100 << 20
+const MaxDocumentBytes = client.DefaultMaxDocumentBytes
 
 // Item is one document to publish, or the reason why there is none.
 type Item struct {

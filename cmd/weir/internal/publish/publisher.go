@@ -11,12 +11,9 @@ import (
 	"github.com/nats-io/nuid"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/client"
 	"github.com/weir-project/weir/pkg/messages"
 )
-
-// requestTimeout bounds every single question to the server.
-const requestTimeout = 10 * time.Second
 
 // Config says where documents go. Tenant and KB are required.
 type Config struct {
@@ -37,12 +34,9 @@ type Config struct {
 
 // Publisher publishes documents. Counts may be called at any time, Run once.
 type Publisher struct {
-	nc    *nats.Conn
-	js    jetstream.JetStream
+	kb    *client.KB
 	cfg   Config
-	pub   *bus.Publisher
-	rpc   bus.Client
-	blind bool // the docs stream may not be looked at; of the asking goroutine
+	blind bool // the docs stream may not be looked at, which was told; of the asking goroutine
 	track *tracker
 }
 
@@ -60,18 +54,11 @@ func New(nc *nats.Conn, cfg Config) (*Publisher, error) {
 	if cfg.Full <= 0 {
 		cfg.Full = time.Second
 	}
-	pub, err := bus.NewPublisher(nc, bus.PublisherConfig{MaxInFlight: cfg.InFlight, RetryFor: cfg.Retry, NoCreated: true})
+	c, err := client.New(nc, cfg.Tenant, client.Options{InFlight: cfg.InFlight, PublishRetryFor: cfg.Retry, MaxDocumentBytes: MaxDocumentBytes})
 	if err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, fmt.Errorf("create publisher: %w", err)
-	}
-	return &Publisher{
-		nc: nc, js: js, cfg: cfg, pub: pub, track: newTracker(cfg.OnResult),
-		rpc: bus.Client{NC: nc, RetryFor: 5 * time.Second, Timeout: requestTimeout},
-	}, nil
+	return &Publisher{kb: c.KB(cfg.KB), cfg: cfg, track: newTracker(cfg.OnResult)}, nil
 }
 
 // Counts tells where the documents are.
@@ -105,8 +92,8 @@ func (p *Publisher) Run(ctx context.Context, items <-chan Item) error {
 
 // watch follows the events, and asks for states when they stay away.
 func (p *Publisher) watch(ctx context.Context) (stop func(), err error) {
-	unwatch, err := Watch(p.nc, p.cfg.Tenant, p.cfg.KB, p.track.event)
-	if err != nil && !errors.Is(err, bus.ErrPermission) {
+	unwatch, err := p.kb.Watch(p.track.event)
+	if err != nil && !errors.Is(err, client.ErrPermission) {
 		return nil, err
 	}
 	if err != nil {
@@ -150,7 +137,7 @@ func (p *Publisher) send(ctx context.Context, item Item) error {
 		p.fail(id, item.Err)
 		return nil
 	}
-	m, undo, err := p.message(ctx, item, id)
+	o, err := p.prepare(ctx, item, id)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -158,22 +145,27 @@ func (p *Publisher) send(ctx context.Context, item Item) error {
 		p.fail(id, err)
 		return nil
 	}
-	ack, err := p.store(ctx, m)
+	stored, err := p.store(ctx, o)
 	if err != nil {
-		undo()
-		if missing(err) {
-			return fmt.Errorf("%w; is there a docs stream? `weir migrate` makes it", err)
-		}
-		if everyones(ctx, err) {
-			return err
-		}
-		p.fail(id, err)
-		return nil
+		return p.unsent(ctx, id, err)
 	}
-	p.track.stored(id, ack.Sequence)
+	p.track.stored(id, stored.Sequence)
 	if p.cfg.NoWait {
 		p.track.end(id, func(r *Result) { r.Status = messages.StatusPending })
 	}
+	return nil
+}
+
+// unsent sorts the error of a document that may not be stored. What was uploaded for it goes by itself, for
+// after a timeout it may be stored all the same.
+func (p *Publisher) unsent(ctx context.Context, id string, err error) error {
+	if missing(err) {
+		return fmt.Errorf("%w; is there a docs stream? `weir migrate` makes it", err)
+	}
+	if everyones(ctx, err) {
+		return err
+	}
+	p.fail(id, err)
 	return nil
 }
 
@@ -185,7 +177,7 @@ func missing(err error) bool {
 // everyones tells an error of the bus from one of the message.
 func everyones(ctx context.Context, err error) bool {
 	for _, e := range []error{
-		bus.ErrPermission, nats.ErrConnectionClosed, context.DeadlineExceeded,
+		client.ErrPermission, nats.ErrConnectionClosed, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -195,14 +187,11 @@ func everyones(ctx context.Context, err error) bool {
 }
 
 // store waits for as long as the stream is full.
-func (p *Publisher) store(ctx context.Context, m bus.Message) (bus.Ack, error) {
+func (p *Publisher) store(ctx context.Context, o *client.Outgoing) (client.Submitted, error) {
 	for told := false; ; {
-		acks, err := p.pub.PublishAck(ctx, m)
-		if err == nil {
-			return acks[0], nil
-		}
-		if !errors.Is(err, bus.ErrBackpressure) {
-			return bus.Ack{}, err
+		s, err := p.kb.Send(ctx, o)
+		if !errors.Is(err, client.ErrBackpressure) {
+			return s, err
 		}
 		if !told {
 			told = true
@@ -210,7 +199,7 @@ func (p *Publisher) store(ctx context.Context, m bus.Message) (bus.Ack, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return bus.Ack{}, context.Cause(ctx)
+			return s, errors.Join(context.Cause(ctx), o.Discard(ctx))
 		case <-time.After(p.cfg.Full):
 		}
 	}
