@@ -36,6 +36,9 @@ func writeNode(w *strings.Builder, f Filter) error {
 	if g.how == notAll {
 		w.WriteString("NOT ")
 	}
+	if len(g.of) == 1 {
+		return writeNode(w, g.of[0])
+	}
 	w.WriteByte('(')
 	for i, of := range g.of {
 		if i > 0 {

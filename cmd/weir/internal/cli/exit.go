@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weir-project/weir/cmd/weir/internal/up"
+	"github.com/weir-project/weir/pkg/client"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/service/statedir"
 )
@@ -57,6 +58,8 @@ func exitOf(err error) int {
 		return ExitUsage
 	case errors.As(err, &refused):
 		return exitOfCode(refused.Code)
+	case errors.Is(err, client.ErrPermission):
+		return ExitRejected
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return ExitTimeout
 	case errors.Is(err, context.Canceled):
