@@ -16,6 +16,9 @@ const (
 	HeaderIdempotencyKey = "idempotency-key" // of submit and delete, at most 128 bytes
 	HeaderRequestID      = "request-id"      // of the caller, at most 128 bytes; replies repeat it
 	HeaderRetryAfter     = "Retry-After"     // of a reply OVERLOADED: seconds
+	// HeaderPassword opens a protected document, percent-encoded. Of submit requests only: a publish would
+	// store it, so one that carries it is refused.
+	HeaderPassword = "Weir-Password"
 )
 
 // Headers of internal messages: lower case, one value each.

@@ -21,13 +21,15 @@ type Config struct {
 	ParseMemoryBytes int64
 	// DrainTimeout is how long work in hand may take at the end; 0: 15 s.
 	DrainTimeout time.Duration
+	// Parse says how documents are read.
+	Parse ParseConfig
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
 		IntakeWorkers: 16, ParseWorkers: 4, Requests: 32, MaxDocumentBytes: 100_000_000, ParseMemoryBytes: 512_000_000,
-		DrainTimeout: 15 * time.Second,
+		DrainTimeout: 15 * time.Second, Parse: defaultParseConfig(),
 	}
 }
 
@@ -50,6 +52,7 @@ func (c Config) withDefaults() Config {
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = d.DrainTimeout
 	}
+	c.Parse = c.Parse.withDefaults()
 	return c
 }
 
@@ -61,6 +64,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Int64Var(&c.MaxDocumentBytes, "max-document-bytes", c.MaxDocumentBytes, "largest document accepted, in bytes")
 	fs.Int64Var(&c.ParseMemoryBytes, "parse-memory-bytes", c.ParseMemoryBytes, "memory for documents being parsed, together, in bytes")
 	fs.DurationVar(&c.DrainTimeout, "ingester-drain-timeout", c.DrainTimeout, "time for work in hand at the end")
+	c.Parse.flags(fs)
 }
 
 // Validate reports every wrong field by the name of its flag.
@@ -74,5 +78,5 @@ func (c *Config) Validate() error {
 			problems = append(problems, fmt.Errorf("%s: must not be negative", flag))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, c.Parse.validate())...)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/ingester/internal/intake"
-	"github.com/weir-project/weir/services/ingester/internal/parse"
 	"github.com/weir-project/weir/services/ingester/internal/stage"
+	"github.com/weir-project/weir/services/ingester/internal/worker"
 )
 
 // Deps is what the process owns and lends. JS and Store are required, the rest has defaults.
@@ -36,8 +36,10 @@ type Deps struct {
 	Meter             metric.MeterProvider
 	// AckWait overrides that of the stages, such as a shorter one in tests; 0 keeps it.
 	AckWait time.Duration
-	// Worker is the program that reads PDFs: one whose main begins with parseworker.Main. Empty: this one.
+	// Worker is the program that reads documents: one whose main begins with parseworker.Main. Empty: this one.
 	Worker string
+	// Parsed is told about every document read; nil: nobody is.
+	Parsed func(ParseReport)
 	// Ready is called once, when work and requests are served.
 	Ready func()
 }
@@ -64,6 +66,7 @@ type Service struct {
 	deps    Deps
 	pub     *bus.Publisher
 	intake  *intake.Intake
+	workers *worker.Pool
 	runners []*bus.Runner
 }
 
@@ -82,8 +85,8 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		return nil, fmt.Errorf("ingester: %w", err)
 	}
 	s.intake = intake.New(deps.Store, intake.NewUploads(deps.JS), deps.Logger, cfg.MaxDocumentBytes)
-	parser := parse.Parser{Logger: deps.Logger, Worker: deps.Worker, Limits: parse.Limits{FileBytes: int(cfg.MaxDocumentBytes)}}
-	parsing := stage.New(deps.Store, s.pub, parser, cfg.ParseMemoryBytes)
+	s.workers = worker.New(cfg.workers(deps))
+	parsing := stage.New(deps.Store, s.pub, s.workers, cfg.ParseMemoryBytes)
 	err = errors.Join(
 		s.addRunner(messages.StageIntake, cfg.IntakeWorkers, s.takeIn),
 		s.addRunner(messages.StageParse, cfg.ParseWorkers, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
@@ -145,7 +148,9 @@ func (s *Service) run(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return fmt.Errorf("ingester: %w", err)
 	}
+	defer s.workers.Close()
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.warm(ctx) })
 	for _, r := range s.runners {
 		g.Go(func() error { return r.Run(ctx) })
 	}

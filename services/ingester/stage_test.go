@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
 	"github.com/weir-project/weir/services/ingester/internal/stage"
+	"github.com/weir-project/weir/services/ingester/internal/worker"
 )
 
 // parser reads texts as they are: a document of one paragraph under the caller's title. It counts how many it
@@ -28,13 +30,13 @@ type parser struct {
 	mu         sync.Mutex
 	now, most  int
 	calls      int
-	inputs     []parse.Input
+	inputs     []worker.Input
 	refuseWith error
 }
 
 var _ stage.Parser = (*parser)(nil)
 
-func (p *parser) Parse(ctx context.Context, in parse.Input) (parse.Document, error) {
+func (p *parser) Parse(ctx context.Context, in worker.Input) (parse.Document, error) {
 	p.mu.Lock()
 	p.calls++
 	p.inputs = append(p.inputs, in)
@@ -53,7 +55,11 @@ func (p *parser) Parse(ctx context.Context, in parse.Input) (parse.Document, err
 			return parse.Document{}, ctx.Err()
 		}
 	}
-	doc := parse.Document{Title: in.Title, Text: string(in.Data), Format: "txt"}
+	data, err := io.ReadAll(in.Open(ctx))
+	if err != nil {
+		return parse.Document{}, err
+	}
+	doc := parse.Document{Title: in.Title, Text: string(data), Format: "txt"}
 	if doc.Title == "" {
 		doc.Title = p.title
 	}
@@ -61,6 +67,14 @@ func (p *parser) Parse(ctx context.Context, in parse.Input) (parse.Document, err
 		doc.Blocks = []parse.Block{{Kind: parse.KindParagraph, End: len(doc.Text)}}
 	}
 	return doc, p.refuseWith
+}
+
+// readers is a pool of real workers.
+func readers(t *testing.T) *worker.Pool {
+	t.Helper()
+	p := worker.New(worker.Config{})
+	t.Cleanup(p.Close)
+	return p
 }
 
 func (p *parser) running() int {
@@ -118,7 +132,7 @@ func (l *lab) staged(w messages.ParseWork) []pgstore.StagedText {
 func TestParsingAsksForTheVectorsItLacks(t *testing.T) {
 	l := newLab(t, nil)
 	pub := &publisher{}
-	h := stage.New(l.store, pub, parse.Parser{}, 1<<20)
+	h := stage.New(l.store, pub, readers(t), 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"d","title":"Pumps","contentType":"text/markdown","text":"# Seals\n\nfirst paragraph\n\n# Valves\n\nsecond"}`)
 	out := handle(t, h, body)
 	wantTold(t, "published meanwhile", pub.sent, "Indexing v1 m1")
@@ -153,7 +167,7 @@ func TestParsingAsksForTheVectorsItLacks(t *testing.T) {
 func TestOnlyMissingVectorsAreAskedForAgain(t *testing.T) {
 	l := newLab(t, nil)
 	l.createKB("whole", func(n *pgstore.NewKB) { n.Generation.Space.Dims = 4000 }) // few chunks a message
-	h := stage.New(l.store, &publisher{}, parse.Parser{}, 8<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), 8<<20)
 	text := strings.Repeat("A sentence about pumps and their seals, and about what happens when they run dry. ", 1000)
 	body, w := l.parseWork("whole", `{"docId":"d","text":"`+text+`"}`)
 	out := handle(t, h, body)
@@ -179,7 +193,7 @@ func TestOnlyMissingVectorsAreAskedForAgain(t *testing.T) {
 
 func TestFullReuseGoesStraightToTheIndex(t *testing.T) {
 	l := newLab(t, nil)
-	h := stage.New(l.store, &publisher{}, parse.Parser{}, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"first","text":"the same words"}`)
 	wantTold(t, "new", handle(t, h, body), "embed")
 	if err := l.store.StageVectors(t.Context(), w.Ref, []pgstore.Vector{{Values: []float32{1, 0, 0, 0}}}); err != nil {
@@ -202,7 +216,7 @@ func TestFullReuseGoesStraightToTheIndex(t *testing.T) {
 func TestAKnowledgeBaseWithoutVectorsNeedsNone(t *testing.T) {
 	l := newLab(t, nil)
 	l.createKB("words", func(n *pgstore.NewKB) { n.IndexType, n.Generation.Space = messages.IndexTypeBM25, nil })
-	h := stage.New(l.store, &publisher{}, parse.Parser{}, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), 1<<20)
 	body, w := l.parseWork("words", `{"docId":"d","title":"T","text":"words"}`)
 	wantTold(t, "bm25", handle(t, h, body), "index")
 	if got := l.stagedAs(w); !slices.Equal(got, []string{"T|words"}) {
@@ -264,9 +278,9 @@ func TestWhatTheParserIsTold(t *testing.T) {
 		work, _ := l.parseWork("docs", body)
 		handle(t, h, work)
 	}
-	for i, want := range []parse.Input{{Name: "folder/key.txt", Title: "T", ContentType: "a/b"}, {Name: "named.md", ContentType: "text/plain"}} {
+	for i, want := range []worker.Input{{Name: "folder/key.txt", Title: "T", ContentType: "a/b"}, {Name: "named.md", ContentType: "text/plain"}} {
 		got := p.inputs[i]
-		if got.Name != want.Name || got.Title != want.Title || got.ContentType != want.ContentType || string(got.Data) != "x" {
+		if got.Name != want.Name || got.Title != want.Title || got.ContentType != want.ContentType || got.Size != 1 {
 			t.Errorf("%d: got %+v, want %+v", i, got, want)
 		}
 	}
@@ -324,7 +338,7 @@ func TestDocumentsOverTheBudgetAreParsedAlone(t *testing.T) {
 
 func TestPermanentErrorsOfParsingNameAField(t *testing.T) {
 	l := newLab(t, nil)
-	h := stage.New(l.store, &publisher{}, parse.Parser{}, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), 1<<20)
 	for _, c := range []struct {
 		body, field string
 		code        messages.Code
@@ -367,7 +381,7 @@ func TestParsingThatComesTooLateIsStale(t *testing.T) {
 
 func TestAReparseHasIDsOfItsOwn(t *testing.T) {
 	l := newLab(t, nil)
-	h := stage.New(l.store, &publisher{}, parse.Parser{}, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"d","text":"words"}`)
 	first := handle(t, h, body)
 	run, err := l.store.ResetStaging(t.Context(), w.Ref)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
+	"github.com/weir-project/weir/services/ingester/internal/pdf/pdftest"
 )
 
 // archiveOf makes a zip of name, content pairs.
@@ -43,7 +44,7 @@ func wordFile(t testing.TB, body string, more ...string) []byte {
 
 func TestContentDecidesTheFormat(t *testing.T) {
 	t.Parallel()
-	page := pdfPages("BT /F1 12 Tf (words) Tj ET")
+	page := pdftest.Pages("BT /F1 12 Tf (words) Tj ET")
 	word := wordFile(t, "<w:p><w:r><w:t>words</w:t></w:r></w:p>")
 	for name, test := range map[string]struct {
 		in      parse.Input

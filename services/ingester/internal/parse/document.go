@@ -25,6 +25,7 @@ type Document struct {
 	Pages    int      // physical pages, 0 for formats without pages
 	Format   string   // name of the format that was read, as in Formats
 	Charset  string   // of a text format, as it was decoded, in the IANA spelling; empty for the others
+	Engine   string   // that read the pages, where there is a choice: see EnginePDFium; empty for the others
 }
 
 // Place is the part of its source that a block stands in. A zero field: the source has no such part.
@@ -74,6 +75,9 @@ type builder struct {
 	at       Place  // of the parts that follow; move changes it
 	within   string // attachment that is being read, see Place
 	title    string
+	charset  string
+	engine   string
+	progress func()
 	warnings []string
 	pages    int
 }
@@ -131,6 +135,10 @@ func (b *builder) place(p part, text, header, gap string) error {
 	}
 	block.HeadingPath = b.path.titles
 	b.blocks = append(b.blocks, block)
+	const often = 64
+	if b.progress != nil && len(b.blocks)%often == 0 {
+		b.progress()
+	}
 	return nil
 }
 

@@ -34,9 +34,8 @@ func fuzzFormat(f *testing.F, name string) {
 			f.Add(data)
 		}
 	}
-	parser := parse.Parser{Limits: parse.Limits{
-		TextBytes: 1 << 20, ZipPart: 1 << 20, PDFWall: 5 * time.Second, PDFStall: 3 * time.Second, PDFMemory: 256 << 20,
-	}}
+	parser := reader(f)
+	parser.Limits = parse.Limits{TextBytes: 1 << 20, ZipPart: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := parse.Input{Data: data, ContentType: media}
 		start := time.Now()

@@ -57,7 +57,7 @@ func compare(t *testing.T, file, golden string, f parse.FormatInfo) {
 	if _, charset, ok := strings.Cut(filepath.Base(file), ".charset-"); ok {
 		media += "; charset=" + strings.TrimSuffix(charset, filepath.Ext(charset))
 	}
-	doc, err := parse.Parse(t.Context(), parse.Input{Data: data, ContentType: media, Name: file})
+	doc, err := reader(t).Parse(t.Context(), parse.Input{Data: data, ContentType: media, Name: file})
 	if err != nil {
 		t.Fatal(err)
 	}

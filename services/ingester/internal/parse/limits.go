@@ -18,13 +18,17 @@ type Limits struct {
 	ZipPart      int           // one inflated part, bytes; default 64 MiB
 	ZipTotal     int           // all inflated parts, bytes; default 512 MiB
 	ZipRatio     int           // inflated to packed, for parts over 10 MiB; default 200
-	PDFWall      time.Duration // one PDF; default 60 s
-	PDFStall     time.Duration // without a new page; default 15 s
-	PDFMemory    int64         // address space of the child beyond its start, bytes; default 1 GiB
-	PDFPages     int           // default 5,000
+	Wall         time.Duration // one document, by the clock; default 120 s. Wall, Stall and Memory are kept by package worker
+	Stall        time.Duration // without a new page or part; default 15 s
+	Memory       int64         // of the worker beyond its start and the file, bytes; default 1 GiB
+	Pages        int           // of a PDF; default 5,000
+	OCRPages     int           // pages and images sent to OCR; default 100
 	RecordBytes  int           // one CSV record; default 1 MiB
 	TableColumns int           // columns a spanning cell may cover; default 100
 }
+
+// WithDefaults fills the zero fields.
+func (l Limits) WithDefaults() Limits { return l.withDefaults() }
 
 func (l Limits) withDefaults() Limits {
 	const mib = 1 << 20
@@ -36,17 +40,18 @@ func (l Limits) withDefaults() Limits {
 	setInt(&l.ZipPart, 64*mib)
 	setInt(&l.ZipTotal, 512*mib)
 	setInt(&l.ZipRatio, 200)
-	setInt(&l.PDFPages, 5_000)
+	setInt(&l.Pages, 5_000)
+	setInt(&l.OCRPages, 100)
 	setInt(&l.RecordBytes, mib)
 	setInt(&l.TableColumns, 100)
-	if l.PDFWall == 0 {
-		l.PDFWall = time.Minute
+	if l.Wall == 0 {
+		l.Wall = 2 * time.Minute
 	}
-	if l.PDFStall == 0 {
-		l.PDFStall = 15 * time.Second
+	if l.Stall == 0 {
+		l.Stall = 15 * time.Second
 	}
-	if l.PDFMemory == 0 {
-		l.PDFMemory = 1 << 30
+	if l.Memory == 0 {
+		l.Memory = 1 << 30
 	}
 	return l
 }

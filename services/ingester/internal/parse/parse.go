@@ -3,7 +3,6 @@ package parse
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -17,15 +16,24 @@ type Input struct {
 	Title       string // the caller's title; wins over the one found inside; may be empty
 }
 
-// Parser reads documents. The zero value works: default limits, no log. Safe for concurrent use; every
-// PDF takes one child process, so the caller bounds how many run at once.
+// Parser reads documents, in this process: package worker puts one into a process for each document.
+// The zero value works, with default limits. For one goroutine at a time.
 type Parser struct {
 	Limits Limits
-	Logger *slog.Logger // told when this system lacks one of the child's limits; nil: silent
-	// Worker is the program that reads PDFs, one whose main starts with parseworker.Main. Empty: this one.
-	Worker string
 	// Recognise gives the text that an image shows (OCR), "" when it sees none. nil: images end NO_TEXT.
 	Recognise func(ctx context.Context, image []byte) (string, error)
+	// Password opens a protected document; it goes into no error and no warning.
+	Password string
+	// Progress is called when something was read: a page, some blocks. nil: nobody wants to know.
+	Progress func()
+	// PDF holds the loaded PDF engine. nil: it is loaded for each PDF.
+	PDF *PDFEngine
+}
+
+func (p Parser) progress() {
+	if p.Progress != nil {
+		p.Progress()
+	}
 }
 
 // source is what a format's reader gets.
@@ -82,6 +90,26 @@ func Formats() []FormatInfo {
 	return out
 }
 
+// Light reports that a document was plain text of few bytes, read by simple loops of ours: what the
+// process that read it may do again. Anything with engines, archives or attachments is not.
+func (d Document) Light(bytes int) bool {
+	const most = 64 << 10
+	if bytes > most || d.Engine != "" {
+		return false
+	}
+	for i := range d.Blocks {
+		if d.Blocks[i].Attachment != "" {
+			return false
+		}
+	}
+	for _, f := range formats() {
+		if f.name == d.Format {
+			return !f.binary
+		}
+	}
+	return false
+}
+
 // Parse reads a document with the zero Parser.
 func Parse(ctx context.Context, in Input) (Document, error) { return Parser{}.Parse(ctx, in) }
 
@@ -99,7 +127,7 @@ func (p Parser) Parse(ctx context.Context, in Input) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	b := &builder{limits: p.Limits, warnings: found.warnings}
+	b := &builder{limits: p.Limits, warnings: found.warnings, progress: p.progress}
 	if err := p.read(ctx, in, found, b); err != nil {
 		return Document{}, err
 	}
@@ -119,20 +147,29 @@ func (p Parser) read(ctx context.Context, in Input, found detected, b *builder) 
 		if s.charset == "" && f.charset != nil {
 			s.charset = f.charset(in.Data)
 		}
-		text, warnings, err := decode(in.Data, s.charset)
+		text, err := readable(in.Data, s.charset)
 		if err != nil {
 			return err
 		}
-		if looksBinary(text) {
-			return messages.Errorf(messages.CodeUnsupportedMediaType, "the content is binary, not text")
-		}
-		if at := strings.IndexByte(text, 0); at >= 0 {
-			return messages.Errorf(messages.CodeInvalidEncoding, "the text holds U+0000 at byte %d", at)
-		}
-		b.warnings = append(b.warnings, warnings...)
-		s.text = text
+		b.warnings = append(b.warnings, text.warnings...)
+		s.text, b.charset = text.text, text.charset
 	}
 	return f.parse(ctx, s, b)
+}
+
+// readable decodes text and refuses what is none.
+func readable(data []byte, charset string) (decoded, error) {
+	d, err := decode(data, charset)
+	switch {
+	case err != nil:
+		return d, err
+	case looksBinary(d.text):
+		return d, messages.Errorf(messages.CodeUnsupportedMediaType, "the content is binary, not text")
+	}
+	if at := strings.IndexByte(d.text, 0); at >= 0 {
+		return d, messages.Errorf(messages.CodeInvalidEncoding, "the text holds U+0000 at byte %d", at)
+	}
+	return d, nil
 }
 
 // finish settles the title and refuses a document that says nothing.
@@ -145,14 +182,14 @@ func finish(in Input, name string, b *builder) (Document, error) {
 		if !hasWord(title) {
 			return Document{}, emptyError()
 		}
-		*b = builder{limits: b.limits, warnings: b.warnings, pages: b.pages}
+		*b = builder{limits: b.limits, warnings: b.warnings, pages: b.pages, engine: b.engine, progress: b.progress}
 		if err := b.add(part{kind: KindParagraph, text: title}); err != nil {
 			return Document{}, err
 		}
 		b.warn("the document has a title but no text")
 	}
 	doc := b.document()
-	doc.Title, doc.Format = strings.TrimSpace(title), name
+	doc.Title, doc.Format, doc.Charset, doc.Engine = strings.TrimSpace(title), name, b.charset, b.engine
 	return doc, nil
 }
 

@@ -3,16 +3,15 @@ package parse
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/messages"
-	"github.com/weir-project/weir/services/ingester/internal/parse/pdfworker"
+	"github.com/weir-project/weir/services/ingester/internal/pdf"
 )
 
 func pdfFormat() format {
@@ -22,58 +21,238 @@ func pdfFormat() format {
 		extensions: []string{".pdf"},
 		binary:     true,
 		maxBytes:   func(l Limits) int { return l.FileBytes },
-		sniff: func(data []byte) bool {
-			return bytes.Contains(data[:min(len(data), 1024)], []byte("%PDF-"))
-		},
-		parse: parsePDF,
+		sniff:      IsPDF,
+		parse:      parsePDF,
 	}
 }
 
-// parsePDF has the file read in a child process and makes blocks of its lines. Headings are short
-// lines set larger than the body text.
+// IsPDF reports that content is a PDF, by its header.
+func IsPDF(data []byte) bool {
+	return bytes.Contains(data[:min(len(data), 1024)], []byte("%PDF-"))
+}
+
+// PDFEngine is how PDFs are read. The zero value works, without a cache. For one goroutine.
+type PDFEngine struct {
+	// CacheDir keeps PDFium's machine code; see pdf.NewRuntime.
+	CacheDir string
+	// Light asks the light engine first, and PDFium where its text is in doubt.
+	Light bool
+
+	runtime *pdf.Runtime
+}
+
+// load gives PDFium, which stays loaded until Close.
+func (e *PDFEngine) load(ctx context.Context) (*pdf.Runtime, error) {
+	if e.runtime != nil {
+		return e.runtime, nil
+	}
+	r, err := pdf.NewRuntime(ctx, e.CacheDir)
+	if _, permanent := messages.AsError(err); err != nil && !permanent && e.CacheDir != "" { // a cache that went away costs time, not documents
+		r, err = pdf.NewRuntime(ctx, "")
+	}
+	if err == nil {
+		e.runtime = r
+	}
+	return r, err
+}
+
+// Load loads PDFium now, and so fills the cache; it fails when the cache cannot be used.
+func (e *PDFEngine) Load(ctx context.Context) (err error) {
+	e.runtime, err = pdf.NewRuntime(ctx, e.CacheDir)
+	return err
+}
+
+// Close frees it.
+func (e *PDFEngine) Close() error {
+	if e.runtime == nil {
+		return nil
+	}
+	r := e.runtime
+	e.runtime = nil
+	return r.Close()
+}
+
+// Names of the engines, as Document.Engine has them.
+const (
+	EnginePDFium = "pdfium"
+	EngineLight  = "ledongthuc"
+	EngineOCR    = "ocr"
+)
+
+// parsePDF makes blocks of a file's lines.
 func parsePDF(ctx context.Context, s source, b *builder) error {
-	l := s.limits
-	doc, err := pdfworker.Extract(ctx, s.parser.Worker, s.data, pdfworker.Limits{
-		Wall: l.PDFWall, Stall: l.PDFStall, MemoryBytes: l.PDFMemory,
-		FileBytes: int64(l.FileBytes), Pages: l.PDFPages, TextBytes: l.TextBytes,
-	})
+	engine := s.parser.PDF
+	if engine == nil {
+		engine = &PDFEngine{}
+		defer engine.Close() //nolint:errcheck // it was only read from
+	}
+	if engine.Light {
+		if pages, title, ok := pdf.Light(s.data, s.limits.Pages); ok {
+			b.engine = EngineLight
+			return emitPDF(s, b, pdfContent{title: title, pages: pages})
+		}
+	}
+	r, err := engine.load(ctx)
 	if err != nil {
 		return err
 	}
-	if len(doc.Missing) > 0 && s.parser.Logger != nil {
-		s.parser.Logger.WarnContext(ctx, "PDF worker runs without some limits on this system", "missing", doc.Missing)
+	b.engine = EnginePDFium
+	content, err := readPDF(ctx, r, s)
+	if errors.Is(err, pdf.ErrBroken) {
+		engine.runtime = nil // it trapped: its memory is in no state to go on with
 	}
-	b.pages, b.title = len(doc.Pages), doc.Title
-	if err := judge(doc.Pages, b); err != nil {
+	if err != nil {
 		return err
 	}
-	sizes := measureSizes(doc.Pages)
-	for _, p := range doc.Pages {
-		for _, block := range p.Blocks {
-			if err := sizes.emit(b, block, p.Number); err != nil {
+	if content.seen > 0 {
+		b.engine = EnginePDFium + "+" + EngineOCR
+	}
+	return emitPDF(s, b, content)
+}
+
+// pdfContent is what a file gave.
+type pdfContent struct {
+	title   string
+	pages   []pdf.Page
+	outline []pdf.Entry
+	seen    int // pages read by OCR
+}
+
+func readPDF(ctx context.Context, r *pdf.Runtime, s source) (pdfContent, error) {
+	var out pdfContent
+	f, err := r.Open(bytes.NewReader(s.data), int64(len(s.data)), s.parser.Password)
+	if err != nil {
+		return out, err
+	}
+	defer f.Close()
+	switch n := f.Count(); {
+	case n == 0:
+		return out, damaged("the PDF has no pages")
+	case n > s.limits.Pages:
+		return out, limitError("the PDF's number of pages", s.limits.Pages, "pages")
+	}
+	out.title = f.Title()
+	form, bytesLeft := f.HasForm(), s.limits.TextBytes
+	for number := 1; number <= f.Count(); number++ {
+		page, err := readPage(ctx, f, s, number, form, bytesLeft)
+		if err != nil {
+			return out, err
+		}
+		if bytesLeft -= page.Bytes; bytesLeft < 0 {
+			return out, limitError("extracted text", s.limits.TextBytes, "bytes")
+		}
+		if len(page.Lines) == 0 && s.parser.Recognise != nil && out.seen < s.limits.OCRPages {
+			if err := recognisePage(ctx, f, s, &page); err != nil {
+				return out, err
+			}
+			out.seen++
+		}
+		out.pages = append(out.pages, page)
+		s.parser.progress()
+	}
+	out.outline = f.Outline()
+	return out, nil
+}
+
+func readPage(ctx context.Context, f *pdf.File, s source, number int, form bool, most int) (pdf.Page, error) {
+	if err := ctx.Err(); err != nil {
+		return pdf.Page{}, fmt.Errorf("read PDF: %w", err)
+	}
+	page, err := f.Page(number, most)
+	if err != nil || !form {
+		return page, err
+	}
+	page.Fields, err = f.Fields(number)
+	for _, field := range page.Fields {
+		page.Bytes += len(field.Name) + len(field.Value)
+	}
+	return page, err
+}
+
+// recognisePage has the picture of a page without text read.
+func recognisePage(ctx context.Context, f *pdf.File, s source, page *pdf.Page) error {
+	const dpi = 300
+	image, err := f.Image(page.Number, dpi)
+	if err != nil {
+		return err
+	}
+	text, err := s.parser.Recognise(ctx, image)
+	if err != nil {
+		return err
+	}
+	page.Bytes += len(text)
+	for line := range strings.Lines(text) {
+		page.Lines = append(page.Lines, pdf.Line{Text: strings.TrimSpace(line)})
+	}
+	return nil
+}
+
+// emitPDF lays pages out and adds their blocks.
+func emitPDF(s source, b *builder, c pdfContent) error {
+	if b.within == "" {
+		b.pages, b.title = len(c.pages), c.title
+	}
+	if err := judge(c.pages, s.parser.Recognise != nil, b); err != nil {
+		return err
+	}
+	blocks, dropped := pdf.Layout(c.pages)
+	if dropped > 0 {
+		b.warn(fmt.Sprintf("%d repeated headers and footers of pages are left out", dropped))
+	}
+	headings := pdf.NewHeadings(blocks, c.outline)
+	next := 0
+	for _, page := range c.pages {
+		for ; next < len(blocks) && blocks[next].Page == page.Number; next++ {
+			if err := emitBlock(b, blocks[next], headings); err != nil {
 				return err
 			}
+		}
+		if err := emitFields(b, page); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+func emitBlock(b *builder, block pdf.Block, headings *pdf.Headings) error {
+	p := part{kind: KindParagraph, text: block.Text(), page: block.Page}
+	if p.level = headings.Level(block); p.level > 0 {
+		p.kind = KindHeading
+	} else if pdf.Bullet(block.Lines[0].Text) {
+		p.kind = KindList
+	}
+	return b.add(p)
+}
+
+// emitFields adds the values of a page's form, a line each.
+func emitFields(b *builder, page pdf.Page) error {
+	if len(page.Fields) == 0 {
+		return nil
+	}
+	var out strings.Builder
+	for _, f := range page.Fields {
+		if f.Name != "" {
+			out.WriteString(collapse(f.Name) + ": ")
+		}
+		out.WriteString(collapse(f.Value) + "\n")
+	}
+	return b.add(part{kind: KindList, text: out.String(), page: page.Number})
+}
+
 // judge warns about pages without text or with damage, and refuses a file without any text.
-func judge(pages []pdfworker.Page, b *builder) error {
-	var silent, damagedPages, unmapped []int
+func judge(pages []pdf.Page, ocr bool, b *builder) error {
+	var silent, broken, unmapped []int
 	faults := map[string]bool{}
 	for _, p := range pages {
 		letters := 0
-		for _, block := range p.Blocks {
-			for _, l := range block.Lines {
-				letters += utf8.RuneCountInString(l.Text)
-			}
+		for _, l := range p.Lines {
+			letters += utf8.RuneCountInString(l.Text)
 		}
-		if letters == 0 {
+		if letters == 0 && len(p.Fields) == 0 {
 			silent = append(silent, p.Number)
 		}
 		if p.Fault != "" {
-			damagedPages = append(damagedPages, p.Number)
+			broken = append(broken, p.Number)
 			faults[p.Fault] = true
 		}
 		if p.Unmapped*100 > 3*(letters+p.Unmapped) {
@@ -81,13 +260,13 @@ func judge(pages []pdfworker.Page, b *builder) error {
 		}
 	}
 	if len(silent) == len(pages) {
-		return silentError(len(damagedPages) > 0, len(unmapped) > 0, faults)
+		return silentError(len(broken) > 0, len(unmapped) > 0, ocr, faults)
 	}
 	if len(silent) > 0 {
 		b.warn("PDF page has no text: " + pageList(silent))
 	}
-	if len(damagedPages) > 0 {
-		b.warn(fmt.Sprintf("PDF page could not be read whole: %s (%s)", pageList(damagedPages), oneOf(faults)))
+	if len(broken) > 0 {
+		b.warn(fmt.Sprintf("PDF page could not be read whole: %s (%s)", pageList(broken), oneOf(faults)))
 	}
 	if len(unmapped) > 0 {
 		b.warn("PDF page has characters without a Unicode mapping, left out: " + pageList(unmapped))
@@ -95,14 +274,16 @@ func judge(pages []pdfworker.Page, b *builder) error {
 	return nil
 }
 
-func silentError(broken, unmapped bool, faults map[string]bool) error {
+func silentError(broken, unmapped, ocr bool, faults map[string]bool) error {
 	switch {
 	case broken:
 		return damaged("no page of the PDF could be read: %s", oneOf(faults))
 	case unmapped:
 		return messages.Errorf(messages.CodeNoText, "the fonts of the PDF do not say which characters they show")
+	case ocr:
+		return messages.Errorf(messages.CodeNoText, "the PDF has no text on any page, and OCR found none")
 	}
-	return messages.Errorf(messages.CodeNoText, "the PDF has no text on any page; it may be a scan")
+	return messages.Errorf(messages.CodeNoText, "the PDF has no text on any page; it may be a scan: submit one with a text layer, or set up OCR")
 }
 
 func oneOf(faults map[string]bool) string {
@@ -110,7 +291,7 @@ func oneOf(faults map[string]bool) string {
 	for f := range faults {
 		all = append(all, f)
 	}
-	sort.Strings(all)
+	slices.Sort(all)
 	return strings.Join(all, "; ")
 }
 
@@ -126,133 +307,4 @@ func pageList(pages []int) string {
 		out += fmt.Sprintf(" and %d more", len(pages)-most)
 	}
 	return out
-}
-
-// sizeTable knows the body size of a document and ranks the larger ones.
-type sizeTable struct {
-	body   float64
-	larger []float64 // sizes of heading lines, largest first, at most three
-}
-
-const (
-	headingRatio = 1.15 // to the body size
-	headingRunes = 120  // a heading is short
-	headingLines = 2
-)
-
-// measureSizes takes the size most characters have as the body, and the three commonest larger ones
-// as heading levels.
-func measureSizes(pages []pdfworker.Page) sizeTable {
-	runes, lines := map[float64]int{}, map[float64]int{}
-	for _, p := range pages {
-		for _, b := range p.Blocks {
-			for _, l := range b.Lines {
-				runes[rounded(l.Size)] += utf8.RuneCountInString(l.Text)
-				lines[rounded(l.Size)]++
-			}
-		}
-	}
-	out := sizeTable{}
-	for size, n := range runes {
-		if n > runes[out.body] || n == runes[out.body] && size < out.body {
-			out.body = size
-		}
-	}
-	for size := range lines {
-		if size > out.body*headingRatio {
-			out.larger = append(out.larger, size)
-		}
-	}
-	slices.SortFunc(out.larger, func(a, b float64) int { return lines[b]*1000 - lines[a]*1000 + int(b-a) })
-	out.larger = out.larger[:min(len(out.larger), 3)]
-	slices.SortFunc(out.larger, func(a, b float64) int { return int((b - a) * 10) })
-	return out
-}
-
-func rounded(size float64) float64 { return float64(int(size*2+0.5)) / 2 }
-
-// level is the heading level of a size, 0 for body text.
-func (t sizeTable) level(size float64) int {
-	if size <= t.body*headingRatio {
-		return 0
-	}
-	for i, s := range t.larger {
-		if size >= s {
-			return i + 1
-		}
-	}
-	return len(t.larger)
-}
-
-func (t sizeTable) emit(b *builder, block pdfworker.Block, page int) error {
-	text := joinedLines(block.Lines)
-	level := t.level(rounded(block.Lines[0].Size))
-	short := len(block.Lines) <= headingLines && utf8.RuneCountInString(text) <= headingRunes
-	if level > 0 && short && hasWord(text) {
-		return b.add(part{kind: KindHeading, level: level, text: text, page: page})
-	}
-	return b.add(part{kind: KindParagraph, text: text, page: page})
-}
-
-// joinedLines joins the lines of a paragraph: a hyphen at a line's end joins Latin letters, CJK
-// characters meet without a space. A line much shorter than the widest ends something (an item, an
-// address) and a line with column gaps is a row: both keep their line end.
-func joinedLines(lines []pdfworker.Line) string {
-	widest := 0.0
-	for _, l := range lines {
-		widest = max(widest, l.Width)
-	}
-	var out strings.Builder
-	for i, l := range lines {
-		text := l.Text
-		if i+1 == len(lines) {
-			out.WriteString(text)
-			break
-		}
-		next := lines[i+1].Text
-		glue := lineGlue(text, next, l.Width < widest*0.6)
-		if glue == "" && strings.HasSuffix(text, "-") {
-			text = strings.TrimSuffix(text, "-")
-		}
-		out.WriteString(text)
-		out.WriteString(glue)
-	}
-	return out.String()
-}
-
-func lineGlue(text, next string, short bool) string {
-	last, size := utf8.DecodeLastRuneInString(text)
-	first, _ := utf8.DecodeRuneInString(next)
-	if short || strings.Contains(text, "  ") || strings.Contains(next, "  ") || bullet(next) {
-		return "\n"
-	}
-	if last == '-' {
-		before, _ := utf8.DecodeLastRuneInString(text[:len(text)-size])
-		if unicode.Is(unicode.Latin, before) && unicode.IsLower(first) {
-			return ""
-		}
-	}
-	if cjk(last) && cjk(first) {
-		return ""
-	}
-	return " "
-}
-
-// bullet reports a line that begins a list item.
-func bullet(text string) bool {
-	for _, mark := range []string{"•", "◦", "▪", "‣", "·", "– ", "- ", "* ", "●", "○"} {
-		if strings.HasPrefix(text, mark) {
-			return true
-		}
-	}
-	number, rest, ok := strings.Cut(text, ". ")
-	if !ok || rest == "" || len(number) > 2 {
-		return false
-	}
-	_, err := strconv.Atoi(number)
-	return err == nil
-}
-
-func cjk(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xff60
 }

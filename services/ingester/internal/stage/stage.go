@@ -2,6 +2,7 @@
 package stage
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -21,6 +22,7 @@ import (
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/services/ingester/internal/chunk"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
+	"github.com/weir-project/weir/services/ingester/internal/worker"
 )
 
 // Store is what the stage needs of the database.
@@ -38,7 +40,7 @@ type Publisher interface {
 
 // Parser reads documents.
 type Parser interface {
-	Parse(ctx context.Context, in parse.Input) (parse.Document, error)
+	Parse(ctx context.Context, in worker.Input) (parse.Document, error)
 }
 
 // Handler handles parse work. Safe for concurrent use.
@@ -51,8 +53,15 @@ type Handler struct {
 	now     func() time.Time
 }
 
-// contentCost is how many bytes of memory a byte of content may take while it is parsed and chunked.
-const contentCost = 4
+// contentCost is how many bytes of memory a byte of content may take while its text is chunked. Contents of
+// more than largestText bytes cost no more than that: they are streamed, and the text of one is bounded.
+const (
+	contentCost = 4
+	largestText = 32 << 20
+)
+
+// smallContent is read at once; larger contents are streamed to the process that reads them.
+const smallContent = 1 << 20
 
 // New returns a handler that parses contents while they fit in about memory bytes together; a larger one
 // is parsed alone.
@@ -107,7 +116,7 @@ func (h *Handler) announce(ctx context.Context, ref messages.Ref, w messages.Par
 }
 
 func (h *Handler) build(ctx context.Context, ref messages.Ref, v pgstore.Version) ([]bus.Message, error) {
-	cost := min(contentCost*v.Blob.SizeBytes+1, h.budget)
+	cost := min(contentCost*min(v.Blob.SizeBytes, largestText)+1, h.budget)
 	if err := h.memory.Acquire(ctx, cost); err != nil {
 		return nil, fmt.Errorf("wait for memory: %w", err)
 	}
@@ -131,15 +140,20 @@ func (h *Handler) build(ctx context.Context, ref messages.Ref, v pgstore.Version
 }
 
 func (h *Handler) read(ctx context.Context, ref messages.Ref, v pgstore.Version) (parse.Document, error) {
-	data := make([]byte, v.Blob.SizeBytes)
-	if _, err := io.ReadFull(h.store.OpenBlob(ctx, ref.KBID, v.Blob), data); err != nil {
-		return parse.Document{}, fmt.Errorf("read content of %s: %w", ref.DocID, err)
-	}
 	name := v.OSSKey
 	if path.Ext(name) == "" {
 		name = ref.DocID
 	}
-	doc, err := h.parser.Parse(ctx, parse.Input{Data: data, ContentType: v.ContentType, Name: name, Title: v.Title})
+	in := worker.Input{Size: v.Blob.SizeBytes, ContentType: v.ContentType, Name: name, Title: v.Title}
+	in.Open = func(ctx context.Context) io.Reader { return h.store.OpenBlob(ctx, ref.KBID, v.Blob) }
+	if in.Size <= smallContent {
+		data := make([]byte, in.Size)
+		if _, err := io.ReadFull(in.Open(ctx), data); err != nil {
+			return parse.Document{}, fmt.Errorf("read content of %s: %w", ref.DocID, err)
+		}
+		in.Open = func(context.Context) io.Reader { return bytes.NewReader(data) }
+	}
+	doc, err := h.parser.Parse(ctx, in)
 	return doc, inField(err)
 }
 

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package pdf
+
+func reserve(n int) []byte { return make([]byte, n) }
+
+func release([]byte) {}

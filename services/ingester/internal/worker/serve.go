@@ -1,0 +1,264 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"unicode/utf8"
+
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/services/ingester/internal/parse"
+	"github.com/weir-project/weir/services/ingester/internal/pdf"
+)
+
+// refused starts the report of a worker that could not begin; that is not the document's fault.
+const refused = "worker cannot start: "
+
+// Main takes the process over when it was started as a worker, and never returns then. Otherwise it
+// does nothing.
+func Main() {
+	if len(os.Args) < 2 || os.Args[1] != Command {
+		return
+	}
+	s := &server{in: os.Stdin, out: os.Stdout}
+	if err := s.run(); err != nil {
+		fmt.Fprintln(os.Stderr, refused+err.Error())
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// server is the child's side.
+type server struct {
+	in      io.Reader
+	out     io.Writer
+	docs    int
+	missing []string
+}
+
+const maxRequestBytes = 1 << 20
+
+func (s *server) run() error {
+	const stack = 64 << 20 // an endless recursion then ends in under a second
+	debug.SetMaxStack(stack)
+	for {
+		var req request
+		if _, err := readMessage(s.in, &req, maxRequestBytes); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := s.prepare(req); err != nil {
+			return err
+		}
+		again, err := s.serve(req)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// prepare sets the limits before a byte of the document is read.
+func (s *server) prepare(req request) (err error) {
+	if req.Op == opWarm { // reads no document, and writes the cache
+		return nil
+	}
+	debug.SetMemoryLimit(req.Limits.Memory/10*7 + req.Size)
+	s.missing, err = limitSelf(req.Limits, req.Size)
+	return err
+}
+
+func (s *server) serve(req request) (again bool, err error) {
+	s.docs++
+	data := make([]byte, req.Size)
+	if _, err := io.ReadFull(s.in, data); err != nil {
+		return false, fmt.Errorf("read document: %w", err)
+	}
+	engine := &parse.PDFEngine{CacheDir: req.CacheDir, Light: req.Light}
+	switch req.Op {
+	case opParse:
+		return s.parse(req, data, engine)
+	case opUnlock:
+		return false, s.unlock(req, data, engine)
+	case opWarm:
+		return false, s.warm(engine, req.CacheDir)
+	}
+	return false, fmt.Errorf("unknown operation %q", req.Op)
+}
+
+// warm fills the cache; of several at once the first does.
+func (s *server) warm(engine *parse.PDFEngine, dir string) error {
+	unlock, err := lockFile(filepath.Join(dir, "lock"))
+	if err != nil {
+		return fmt.Errorf("lock cache: %w", err)
+	}
+	defer unlock()
+	if err := engine.Load(context.Background()); err != nil {
+		return err
+	}
+	return s.send(frame{End: &end{}})
+}
+
+func (s *server) send(f frame) error { return writeMessage(s.out, f) }
+
+// parse reads a document and sends it, or why it cannot be read.
+func (s *server) parse(req request, data []byte, engine *parse.PDFEngine) (again bool, err error) {
+	p := parse.Parser{Limits: req.Limits, Password: req.Password, PDF: engine, Progress: s.progress}
+	if req.Recognise {
+		p.Recognise = s.recognise
+	}
+	doc, err := guarded(p, parse.Input{Data: data, ContentType: req.ContentType, Name: req.Name, Title: req.Title})
+	if err != nil {
+		return false, s.fail(err)
+	}
+	if err := s.document(doc); err != nil {
+		return false, err
+	}
+	e := s.end(doc)
+	e.Reusable = s.docs < maxDocs && doc.Light(len(data))
+	return e.Reusable, s.send(frame{End: e})
+}
+
+// maxDocs is how many small texts one process reads at most.
+const maxDocs = 500
+
+// guarded parses; a panic of a reader is damage that nobody thought of.
+func guarded(p parse.Parser, in parse.Input) (doc parse.Document, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = messages.Errorf(messages.CodeDamagedDocument, "the document broke its reader")
+		}
+	}()
+	return p.Parse(context.Background(), in)
+}
+
+// fail tells why a document cannot be read. What is no fault of the document ends the process.
+func (s *server) fail(err error) error {
+	document, ok := messages.AsError(err)
+	if !ok {
+		return err
+	}
+	if err := s.send(frame{Fail: document}); err != nil {
+		return err
+	}
+	return s.send(frame{End: s.end(parse.Document{})})
+}
+
+func (s *server) end(doc parse.Document) *end {
+	e := &end{
+		Title: doc.Title, Warnings: doc.Warnings, Pages: doc.Pages, Format: doc.Format, Charset: doc.Charset,
+		Engine: doc.Engine, Missing: s.missing,
+	}
+	e.PeakBytes, e.CPUMillis = usage()
+	return e
+}
+
+func (s *server) progress() {
+	if s.send(frame{Progress: true}) != nil {
+		os.Exit(1) // nobody listens any more
+	}
+}
+
+// recognise has the parent read an image.
+func (s *server) recognise(_ context.Context, image []byte) (string, error) {
+	if err := s.send(frame{Image: image}); err != nil {
+		return "", err
+	}
+	var a answer
+	const most = 64 << 20
+	if _, err := readMessage(s.in, &a, most); err != nil {
+		return "", err
+	}
+	switch {
+	case a.Fail != nil:
+		return "", a.Fail
+	case a.Error != "":
+		return "", errors.New(a.Error)
+	}
+	return a.Text, nil
+}
+
+// document sends text and blocks in frames of bounded size.
+func (s *server) document(doc parse.Document) error {
+	const textBytes, blocks = 256 << 10, 512
+	for rest := doc.Text; rest != ""; {
+		n := min(len(rest), textBytes)
+		for n < len(rest) && !utf8.RuneStart(rest[n]) {
+			n--
+		}
+		if err := s.send(frame{Text: rest[:n]}); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	n := &numbering{}
+	for rest := doc.Blocks; len(rest) > 0; {
+		part := rest[:min(len(rest), blocks)]
+		if err := s.send(n.frame(part)); err != nil {
+			return err
+		}
+		rest = rest[len(part):]
+	}
+	return nil
+}
+
+// numbering gives heading paths numbers: neighbours share theirs.
+type numbering struct {
+	last  []string
+	count int
+}
+
+func (n *numbering) frame(blocks []parse.Block) frame {
+	f := frame{Blocks: make([]wireBlock, len(blocks))}
+	for i, b := range blocks {
+		f.Blocks[i] = wireBlock{Block: b}
+		f.Blocks[i].HeadingPath = nil
+		if len(b.HeadingPath) == 0 {
+			continue
+		}
+		if len(n.last) != len(b.HeadingPath) || &n.last[0] != &b.HeadingPath[0] {
+			n.last = b.HeadingPath
+			n.count++
+			f.Paths = append(f.Paths, b.HeadingPath)
+		}
+		f.Blocks[i].Path = n.count
+	}
+	return f
+}
+
+// unlock sends the document without its protection.
+func (s *server) unlock(req request, data []byte, engine *parse.PDFEngine) error {
+	var out bytes.Buffer
+	err := guardedUnlock(engine, data, req.Password, &out)
+	if err != nil {
+		return s.fail(err)
+	}
+	const part = 256 << 10
+	for rest := out.Bytes(); len(rest) > 0; {
+		n := min(len(rest), part)
+		if err := s.send(frame{Data: rest[:n]}); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return s.send(frame{End: s.end(parse.Document{})})
+}
+
+func guardedUnlock(engine *parse.PDFEngine, data []byte, password string, out io.Writer) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = messages.Errorf(messages.CodeDamagedDocument, "the document broke its reader")
+		}
+	}()
+	err = parse.Unlock(context.Background(), engine, data, password, out)
+	if errors.Is(err, pdf.ErrBroken) {
+		document, _ := messages.AsError(err)
+		return document
+	}
+	return err
+}
