@@ -88,7 +88,7 @@ func fuse(c Config, cands []Candidate) ([]Result, error) {
 	if c.Limit < 1 {
 		return nil, fmt.Errorf("limit %d", c.Limit)
 	}
-	if err := c.Metric.check(); err != nil && c.Legs.Dense {
+	if err := c.Metric.check(); err != nil && c.Active().Dense {
 		return nil, err
 	}
 	if err := check(cands); err != nil {

@@ -375,3 +375,15 @@ func TestMoreWeightNeverHurtsTheBetterOfItsLeg(t *testing.T) {
 		}
 	}
 }
+
+// A leg of weight 0 is not run, so nobody knows its metric.
+func TestALegOfWeightZeroNeedsNoMetric(t *testing.T) {
+	t.Parallel()
+	for _, c := range []fusion.Config{rrf(0, 1, 60), weight(0, 1)} {
+		c.Metric = ""
+		got := fuse(t, c, fusion.Union(nil, listOf("A", "B")))
+		if len(got) != 2 || got[0].Key.DocID != "A" {
+			t.Errorf("%s: got %+v, want the full-text list", c.Method, got)
+		}
+	}
+}
