@@ -28,7 +28,7 @@ type Blob struct {
 // it, which is when its submit must have been accepted.
 func (s *Store) PutBlob(ctx context.Context, kbID int64, b Blob, r io.Reader) error {
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, query("blob_insert"), kbID, b.SHA256[:], b.SizeBytes)
+		tag, err := tx.Exec(ctx, query("blob_insert"), []int64{kbID}, [][]byte{b.SHA256[:]}, []int64{b.SizeBytes})
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
@@ -47,7 +47,7 @@ func putParts(ctx context.Context, tx pgx.Tx, kbID int64, b Blob, r io.Reader) e
 		if err != nil {
 			return fmt.Errorf("read content: %w", err)
 		}
-		if _, err := tx.Exec(ctx, query("blob_part_insert"), kbID, b.SHA256[:], part, buf[:n]); err != nil {
+		if _, err := tx.Exec(ctx, query("blob_part_insert"), []int64{kbID}, [][]byte{b.SHA256[:]}, []int{part}, [][]byte{buf[:n]}); err != nil {
 			return err
 		}
 		left -= int64(n)

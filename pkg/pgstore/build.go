@@ -169,16 +169,18 @@ func (s *Store) beginBuild(ctx context.Context, ref messages.Ref) (Version, erro
 	return v, nil
 }
 
-// finishBuild queues the record of a staged build.
-func finishBuild(b *pgx.Batch, st Staging, ordinals []int, tokens int) {
-	each := make([]int, len(st.Chunks))
-	if st.Space != nil {
-		for i := range st.Chunks {
+// finishBuild queues the record of a staged build; reused is the number of vectors that were known.
+func finishBuild(b *pgx.Batch, st Staging, reused *int) {
+	ordinals, each := make([]int, len(st.Chunks)), make([]int, len(st.Chunks))
+	for i := range st.Chunks {
+		ordinals[i] = st.Chunks[i].Ordinal
+		if st.Space != nil {
 			each[i] = st.Chunks[i].Tokens
 		}
 	}
 	ref := st.Ref
-	b.Queue(query("build_stage_finish"), ref.DocKey, ref.Version, ref.Generation, len(st.Chunks), tokens, orNone(st.Warnings), st.Title, ordinals, each)
+	b.Queue(query("build_stage_finish"), ref.DocKey, ref.Version, ref.Generation, len(st.Chunks), st.tokens(), orNone(st.Warnings), st.Title, ordinals, each).
+		QueryRow(func(row pgx.Row) error { return row.Scan(reused) })
 }
 
 // Built is a live version as it stands in a generation.

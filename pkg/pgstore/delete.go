@@ -29,14 +29,15 @@ var errNoDocument = errors.New("no such document")
 func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, error) {
 	var a Acceptance
 	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		cur, again, err := openDocument(ctx, conn, d.KB, d.Subspace, d.DocID, d.Source, true)
+		found, err := openDocuments(ctx, conn, []opening{{identity{d.KB.ID, d.Subspace, d.DocID}, d.KB.Revision, d.Source}}, "kb_share")
 		if err != nil {
 			return err
 		}
+		doc := found[0]
 		b := &pgx.Batch{}
-		if again != nil {
-			a = *again
-		} else if a, err = remove(ctx, conn, b, d, cur); err != nil {
+		if doc.again != nil {
+			a = *doc.again
+		} else if a, err = remove(ctx, conn, b, d, doc.current); err != nil {
 			return err
 		}
 		b.Queue("COMMIT")

@@ -94,33 +94,90 @@ type current struct {
 // by Source. ErrBlobGone asks for the content to be stored again, ErrKBChanged for the knowledge base to
 // be loaded again.
 func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, error) {
-	typed, err := filter.Typed(sub.KB.Schema, sub.Metadata)
+	all, err := s.AcceptSubmits(ctx, []Submission{sub})
 	if err != nil {
 		return Acceptance{}, err
 	}
-	var a Acceptance
-	err = s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		cur, again, err := openDocument(ctx, conn, sub.KB, sub.Subspace, sub.DocID, sub.Source, false)
+	return all[0], nil
+}
+
+// AcceptSubmits is AcceptSubmit for several in one transaction, or in several where one document occurs more
+// than once. After an error, which may be that of one of them, run them again one by one.
+func (s *Store) AcceptSubmits(ctx context.Context, subs []Submission) ([]Acceptance, error) {
+	typed := make([]json.RawMessage, len(subs))
+	for i, sub := range subs {
+		var err error
+		if typed[i], err = filter.Typed(sub.KB.Schema, sub.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Acceptance, len(subs))
+	for _, round := range rounds(subs, Submission.identity) {
+		if err := s.acceptRound(ctx, subs, typed, round, out); err != nil {
+			return nil, fmt.Errorf("accept %s: %w", described(subs), err)
+		}
+	}
+	return out, nil
+}
+
+func described(subs []Submission) string {
+	if len(subs) == 1 {
+		return subs[0].DocID
+	}
+	return fmt.Sprintf("%d submits", len(subs))
+}
+
+// rounds divides the places of items so that no key occurs twice in a round, and each comes in its order.
+func rounds[T any, K comparable](items []T, key func(T) K) [][]int {
+	var out [][]int
+	seen := map[K]int{}
+	for i, item := range items {
+		k := key(item)
+		n := seen[k]
+		seen[k]++
+		if n == len(out) {
+			out = append(out, nil)
+		}
+		out[n] = append(out[n], i)
+	}
+	return out
+}
+
+// identity of a document.
+type identity struct {
+	kbID            int64
+	subspace, docID string
+}
+
+func (s Submission) identity() identity { return identity{s.KB.ID, s.Subspace, s.DocID} }
+
+func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json.RawMessage, round []int, out []Acceptance) error {
+	asked := make([]opening, len(round))
+	for n, i := range round {
+		asked[n] = opening{identity: subs[i].identity(), revision: subs[i].KB.Revision, source: subs[i].Source}
+	}
+	return s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+		docs, err := openDocuments(ctx, conn, asked, "")
 		if err != nil {
 			return err
 		}
-		b := &pgx.Batch{}
-		if again != nil {
-			a = *again
-		} else if a, err = accept(ctx, conn, b, sub, typed, cur); err != nil {
-			return err
+		var w intakeWrites
+		for n, i := range round {
+			if docs[n].again != nil {
+				out[i] = *docs[n].again
+			} else if out[i], err = accept(ctx, conn, &w, subs[i], typed[i], docs[n].current); err != nil {
+				return err
+			}
 		}
+		b := &pgx.Batch{}
+		w.queue(b)
 		b.Queue("COMMIT")
 		return conn.SendBatch(ctx, b).Close()
 	})
-	if err != nil {
-		return Acceptance{}, fmt.Errorf("accept %s: %w", sub.DocID, err)
-	}
-	return a, nil
 }
 
-// accept decides and queues what is to be written.
-func accept(ctx context.Context, q querier, b *pgx.Batch, sub Submission, typed json.RawMessage, cur current) (Acceptance, error) {
+// accept decides and gathers what is to be written.
+func accept(ctx context.Context, q querier, w *intakeWrites, sub Submission, typed json.RawMessage, cur current) (Acceptance, error) {
 	r := receiptRow{source: sub.Source, kbID: sub.KB.ID, key: cur.key, version: cur.version, order: sub.Order, submitID: sub.SubmitID}
 	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
 	switch {
@@ -130,53 +187,29 @@ func accept(ctx context.Context, q querier, b *pgx.Batch, sub Submission, typed 
 		a.Outcome = Unchanged
 	case cur.sameContent(sub) && cur.isLive():
 		a.Outcome = MetadataOnly
-		b.Queue(query("intake_metadata"), cur.key, sub.Metadata, typed, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
+		w.metadata = append(w.metadata, []any{cur.key, sub.Metadata, typed, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq)})
 	default:
-		return newVersion(ctx, q, b, sub, typed, cur, r)
+		return newVersion(ctx, q, w, sub, typed, cur, r)
 	}
-	r.queue(b, a.Outcome)
+	w.receipts.add(r, a.Outcome)
 	return a, nil
 }
 
 // newVersion makes the submit the newest version and drops what it overtakes, but for what is live.
-func newVersion(ctx context.Context, q querier, b *pgx.Batch, sub Submission, typed json.RawMessage, cur current, r receiptRow) (Acceptance, error) {
+func newVersion(ctx context.Context, q querier, w *intakeWrites, sub Submission, typed json.RawMessage, cur current, r receiptRow) (Acceptance, error) {
 	r.version = cur.version + 1
 	a := Acceptance{Outcome: Accepted, DocKey: cur.key, Version: r.version, Status: messages.StatusPending}
 	var err error
 	if a.Overtaken, err = overtake(ctx, q, cur, &r); err != nil {
 		return a, err
 	}
-	holdBlob(b, sub)
-	b.Queue(query("intake_advance"), cur.key, r.version, messages.StatusPending, sub.Order.At.UnixNano(), int64(sub.Order.Seq))
-	b.Queue(query("intake_version"), cur.key, r.version, sub.KB.ID, sub.KB.Generation.ID, sub.Title, sub.OSSKey, sub.ContentType,
-		sub.Metadata, typed, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
+	w.blobs.add(sub)
+	w.versions.add(sub, typed, cur.key, r.version)
 	if cur.version > 0 {
-		b.Queue(query("intake_drop_versions"), cur.key, r.version, cur.live)
-		b.Queue(query("staged_drop_older"), cur.key, r.version)
+		w.replaced.add(cur.key, r.version, cur.live)
 	}
-	r.queue(b, Accepted)
+	w.receipts.add(r, a.Outcome)
 	return a, nil
-}
-
-// holdBlob stores content that came along, makes sure that content is there, and keeps the collector off
-// it until the transaction ends.
-func holdBlob(b *pgx.Batch, sub Submission) {
-	if sub.Content != nil {
-		b.Queue(query("blob_insert"), sub.KB.ID, sub.Blob.SHA256[:], sub.Blob.SizeBytes)
-		for part, rest := 0, sub.Content; len(rest) > 0; part++ {
-			n := min(len(rest), BlobPartBytes)
-			b.Queue(query("blob_part_insert"), sub.KB.ID, sub.Blob.SHA256[:], part, rest[:n])
-			rest = rest[n:]
-		}
-	}
-	b.Queue(query("blob_lock"), sub.KB.ID, sub.Blob.SHA256[:]).QueryRow(func(row pgx.Row) error {
-		var size int64
-		err := row.Scan(&size)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrBlobGone
-		}
-		return err
-	})
 }
 
 // overtake lists the submits that an open newest version answers; they end Superseded.
@@ -223,63 +256,102 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// openDocument makes sure the document has a row, locks it, and reads it with its newest version; or
-// finds that this submit was answered before. It begins the transaction; the statements go out together,
-// and each behind the lock sees what the lock waited for.
-// what it waited for. lockKB locks the knowledge base first, against a switch of generations.
-func openDocument(ctx context.Context, conn *pgxpool.Conn, kb KB, subspace, docID, source string, lockKB bool) (current, *Acceptance, error) {
-	var cur current
-	var again *Acceptance
-	var overtaken *int64
-	b := &pgx.Batch{}
-	b.Queue("BEGIN")
-	if lockKB {
-		b.Queue(query("kb_share"), kb.ID)
-	}
-	b.Queue(query("intake_open"), kb.ID, subspace, docID)
-	b.Queue(query("intake_lock"), kb.ID, subspace, docID, kb.Revision).QueryRow(cur.scanRow)
-	b.Queue(query("intake_state"), kb.ID, subspace, docID, source).QueryRow(func(row pgx.Row) (err error) {
-		again, overtaken, err = cur.scanState(row)
-		return err
-	})
-	err := conn.SendBatch(ctx, b).Close()
-	if errors.Is(err, pgx.ErrNoRows) {
-		return cur, nil, ErrKBChanged
-	}
-	if err != nil || again == nil {
-		return cur, nil, err
-	}
-	again.Status = cur.status
-	if overtaken != nil {
-		again.Overtaken, err = receiptsOf(ctx, conn, again.DocKey, *overtaken)
-	}
-	return cur, again, err
+// opening is a document to be opened for a submit or delete.
+type opening struct {
+	identity
+	revision int64 // of the knowledge base as it was loaded
+	source   string
 }
 
-func (c *current) scanRow(row pgx.Row) error {
-	return row.Scan(&c.key, &c.version, &c.status, &c.orderNS, &c.orderSeq, &c.live, &c.liveMetadata, &c.liveOSSKey)
+// opened is a document as intake sees it under its lock, and what became of the submit when it was delivered
+// before.
+type opened struct {
+	current
+	again     *Acceptance
+	overtaken *int64 // of again
+}
+
+// openDocuments makes sure that each document has a row, locks it, and reads it with its newest version. It
+// begins the transaction; the statements go out together, and each behind the lock sees what the lock waited
+// for. No document may occur twice. ErrKBChanged is of one of them or more: rolled back, none leaves a row.
+// lock names a statement that locks a knowledge base first, against a switch of generations; empty: none.
+func openDocuments(ctx context.Context, conn *pgxpool.Conn, asked []opening, lock string) ([]opened, error) {
+	n := len(asked)
+	kbs, subspaces, docs, revisions, sources := make([]int64, n), make([]string, n), make([]string, n), make([]int64, n), make([]string, n)
+	out := make([]opened, n)
+	for i, o := range asked {
+		kbs[i], subspaces[i], docs[i], revisions[i], sources[i] = o.kbID, o.subspace, o.docID, o.revision, o.source
+	}
+	b := &pgx.Batch{}
+	b.Queue("BEGIN")
+	if lock != "" {
+		b.Queue(query(lock), kbs[0])
+	}
+	b.Queue(query("intake_open"), kbs, subspaces, docs)
+	b.Queue(query("intake_lock"), kbs, subspaces, docs, revisions).Query(func(rows pgx.Rows) error { return scanEach(rows, out, (*opened).scanRow) })
+	b.Queue(query("intake_state"), kbs, subspaces, docs, sources).Query(func(rows pgx.Rows) error { return scanEach(rows, out, (*opened).scanState) })
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].key == 0 {
+			return nil, ErrKBChanged
+		}
+		if err := out[i].complete(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// scanEach scans rows into the elements that their first column numbers, from 1.
+func scanEach[T any](rows pgx.Rows, into []T, scan func(*T, pgx.Rows, *int64) error) error {
+	for rows.Next() {
+		if i := bigEndian64(rows.RawValues()[0]); i < 1 || i > int64(len(into)) {
+			return fmt.Errorf("row %d of %d", i, len(into))
+		} else if err := scan(&into[i-1], rows, &i); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// complete adds what is rarely needed.
+func (o *opened) complete(ctx context.Context, q querier) (err error) {
+	if o.again == nil {
+		return nil
+	}
+	o.again.Status = o.status
+	if o.overtaken != nil {
+		o.again.Overtaken, err = receiptsOf(ctx, q, o.again.DocKey, *o.overtaken)
+	}
+	return err
+}
+
+func (o *opened) scanRow(row pgx.Rows, i *int64) error {
+	return row.Scan(i, &o.key, &o.version, &o.status, &o.orderNS, &o.orderSeq, &o.live, &o.liveMetadata, &o.liveOSSKey)
 }
 
 // scanState reads the newest version, if there is one, and the answer to the submit, if it was answered
 // before. A submit that changed nothing left the document's row alone: the newest such moves the order on.
-func (c *current) scanState(row pgx.Row) (again *Acceptance, overtaken *int64, err error) {
+func (o *opened) scanState(row pgx.Rows, i *int64) error {
 	var generation, ns, seq, key, version *int64
 	var title, ossKey, contentType *string
 	var outcome *Outcome
-	err = row.Scan(&generation, &title, &ossKey, &contentType, &c.metadata, &c.sha256, &ns, &seq, &key, &version, &outcome, &overtaken)
+	err := row.Scan(i, &generation, &title, &ossKey, &contentType, &o.metadata, &o.sha256, &ns, &seq, &key, &version, &outcome, &o.overtaken)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if generation != nil {
-		c.hasVersion, c.title, c.ossKey, c.contentType = true, *title, *ossKey, *contentType
+		o.hasVersion, o.title, o.ossKey, o.contentType = true, *title, *ossKey, *contentType
 	}
-	if ns != nil && (*ns > c.orderNS || *ns == c.orderNS && *seq > c.orderSeq) {
-		c.orderNS, c.orderSeq = *ns, *seq
+	if ns != nil && (*ns > o.orderNS || *ns == o.orderNS && *seq > o.orderSeq) {
+		o.orderNS, o.orderSeq = *ns, *seq
 	}
 	if key != nil {
-		again = &Acceptance{Outcome: *outcome, DocKey: *key, Version: *version, Again: true}
+		o.again = &Acceptance{Outcome: *outcome, DocKey: *key, Version: *version, Again: true}
 	}
-	return again, overtaken, nil
+	return nil
 }
 
 func (c *current) isLive() bool {
@@ -313,20 +385,4 @@ func decodeNumbers(data json.RawMessage) (any, error) {
 	var v any
 	err := dec.Decode(&v)
 	return v, err
-}
-
-// receiptRow is a row of document_receipts to be written.
-type receiptRow struct {
-	source, submitID   string
-	kbID, key, version int64
-	order              Order
-	overtaken          *int64
-}
-
-func (r receiptRow) args(o Outcome) []any {
-	return []any{r.source, r.kbID, r.key, r.version, r.order.At.UnixNano(), int64(r.order.Seq), r.submitID, o, r.overtaken}
-}
-
-func (r receiptRow) queue(b *pgx.Batch, o Outcome) {
-	b.Queue(query("intake_write_receipt"), r.args(o)...)
 }

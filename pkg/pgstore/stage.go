@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -22,6 +21,7 @@ var ErrStale = errors.New("the version is no longer being worked on")
 type Version struct {
 	Title, OSSKey, ContentType string
 	Blob                       Blob
+	Content                    []byte // a short one; nil: read the blob
 	Generation                 Generation
 	Run                        int
 	Staged                     bool // chunks are staged already: only publish again what follows
@@ -32,37 +32,94 @@ type Version struct {
 	From *Generation
 }
 
+// inlineContent is the size in bytes up to which a content comes with its version.
+const inlineContent = 64 << 10
+
 // BeginParse moves a version to Indexing and returns what is needed to parse it. ErrStale when there is
 // nothing left to do.
 func (s *Store) BeginParse(ctx context.Context, ref messages.Ref) (Version, error) {
-	if ref.Build {
-		return s.beginBuild(ctx, ref)
+	all, err := s.BeginParses(ctx, []messages.Ref{ref})
+	if err != nil {
+		return Version{}, err
 	}
-	var v Version
-	var hash []byte
-	var chunks *int
+	if all[0] == nil {
+		return Version{}, ErrStale
+	}
+	return *all[0], nil
+}
+
+// BeginParses is BeginParse for several in one transaction; nil stands for a stale one. Builds have a
+// statement of their own each.
+func (s *Store) BeginParses(ctx context.Context, refs []messages.Ref) ([]*Version, error) {
+	out := make([]*Version, len(refs))
+	var submits []messages.Ref
+	var places []int
+	for i, ref := range refs {
+		if !ref.Build {
+			submits, places = append(submits, ref), append(places, i)
+			continue
+		}
+		v, err := s.beginBuild(ctx, ref)
+		if err == nil {
+			out[i] = &v
+		} else if !errors.Is(err, ErrStale) {
+			return nil, err
+		}
+	}
+	if len(submits) == 0 {
+		return out, nil
+	}
+	begun, err := s.beginSubmits(ctx, submits)
+	for n, v := range begun {
+		out[places[n]] = v
+	}
+	return out, err
+}
+
+func (s *Store) beginSubmits(ctx context.Context, refs []messages.Ref) ([]*Version, error) {
+	keys, versions, kbs := make([]int64, len(refs)), make([]int64, len(refs)), make([]int64, len(refs))
+	for i, ref := range refs {
+		keys[i], versions[i], kbs[i] = ref.DocKey, ref.Version, ref.KBID
+	}
+	out := make([]*Version, len(refs))
 	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
 		b := &pgx.Batch{}
 		b.Queue("BEGIN")
 		b.Queue(query("async_commit")) // where it is lost, the version is Pending and its message still there
-		b.Queue(query("parse_begin"), ref.DocKey, ref.Version, ref.KBID).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&v.Title, &v.OSSKey, &v.ContentType, &hash, &v.Blob.SizeBytes, &chunks, &v.Run,
-				&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Begun)
+		b.Queue(query("parse_begin"), keys, versions, kbs, inlineContent).Query(func(rows pgx.Rows) error {
+			return scanEach(rows, out, scanVersion)
 		})
 		b.Queue("COMMIT")
 		return conn.SendBatch(ctx, b).Close()
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, ErrStale
-	}
 	if err != nil {
-		return v, fmt.Errorf("begin parse of %s: %w", ref.DocID, err)
+		return nil, fmt.Errorf("begin parse of %s: %w", describedRefs(refs), err)
+	}
+	return out, nil
+}
+
+func describedRefs(refs []messages.Ref) string {
+	if len(refs) == 1 {
+		return refs[0].DocID
+	}
+	return fmt.Sprintf("%d versions", len(refs))
+}
+
+func scanVersion(into **Version, row pgx.Rows, i *int64) error {
+	v := new(Version)
+	var hash []byte
+	var chunks *int
+	err := row.Scan(i, &v.Title, &v.OSSKey, &v.ContentType, &hash, &v.Blob.SizeBytes, &chunks, &v.Run,
+		&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Begun, &v.Content)
+	if err != nil {
+		return err
 	}
 	copy(v.Blob.SHA256[:], hash)
 	if chunks != nil {
 		v.Staged, v.Chunks = true, *chunks
 	}
-	return v, nil
+	*into = v
+	return nil
 }
 
 // StagedChunk is one chunk ready for indexing.
@@ -90,73 +147,47 @@ type Staging struct {
 // many chunks to expect, in one transaction. Staging a second time changes nothing. It returns how many
 // vectors were reused; ErrStale when the version is no longer being worked on.
 func (s *Store) Stage(ctx context.Context, st Staging) (reused int, err error) {
-	err = s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		staged, generations, err := openStaging(ctx, conn, st)
-		if err != nil {
-			return err
-		}
-		b := &pgx.Batch{}
-		if !staged {
-			queueStaging(b, st, generations, &reused)
-		}
-		b.Queue("COMMIT")
-		return conn.SendBatch(ctx, b).Close()
-	})
+	all, err := s.StageAll(ctx, []Staging{st})
 	if err != nil {
-		return 0, fmt.Errorf("stage %s: %w", st.Ref.DocID, err)
+		return 0, err
 	}
-	return reused, nil
+	if all[0].Stale {
+		return 0, ErrStale
+	}
+	return all[0].Reused, nil
 }
 
-// openStaging begins the transaction, locks the version, and tells whether it is staged already and which
-// generations hold vectors of its space.
-func openStaging(ctx context.Context, conn *pgxpool.Conn, st Staging) (staged bool, generations []int64, err error) {
-	b := &pgx.Batch{}
-	b.Queue("BEGIN")
-	b.Queue(query("async_commit")) // a crash empties the staged tables anyway
-	lock := query("stage_lock")
-	if st.Ref.Build {
-		lock = query("build_stage_lock")
-	}
-	b.Queue(lock, st.Ref.DocKey, st.Ref.Version, st.Ref.Generation).QueryRow(func(row pgx.Row) error {
-		var chunks *int
-		err := row.Scan(&chunks)
-		staged = chunks != nil
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrStale
+// stagingOf is what a staging is of.
+type stagingOf struct{ key, version, generation int64 }
+
+func (st Staging) identity() stagingOf {
+	return stagingOf{st.Ref.DocKey, st.Ref.Version, st.Ref.Generation}
+}
+
+// Staged is what became of one version.
+type Staged struct {
+	Reused int  // vectors; 0 for a version that was staged before
+	Stale  bool // it is no longer being worked on
+}
+
+// StageAll is Stage for several in one transaction, or in several where one version occurs more than once.
+// After an error, which may be that of one of them, run them again one by one.
+func (s *Store) StageAll(ctx context.Context, stagings []Staging) ([]Staged, error) {
+	out := make([]Staged, len(stagings))
+	for _, round := range rounds(stagings, Staging.identity) {
+		w := stagingWrites{out: out}
+		for _, i := range round {
+			w.all = append(w.all, &stagings[i])
+			w.places = append(w.places, i)
 		}
-		return err
-	})
-	if st.Space != nil {
-		b.Queue(query("generations_of_space"), st.Ref.KBID, st.Space).Query(func(rows pgx.Rows) (err error) {
-			generations, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-			return err
-		})
+		if err := s.pipelined(ctx, func(conn *pgxpool.Conn) error { return w.run(ctx, conn) }); err != nil {
+			if len(stagings) == 1 {
+				return nil, fmt.Errorf("stage %s: %w", stagings[0].Ref.DocID, err)
+			}
+			return nil, fmt.Errorf("stage %d versions: %w", len(stagings), err)
+		}
 	}
-	return staged, generations, conn.SendBatch(ctx, b).Close()
-}
-
-// queueStaging queues the rows of a version.
-func queueStaging(b *pgx.Batch, st Staging, generations []int64, reused *int) {
-	ref, tokens := st.Ref, 0
-	ordinals, hashes := make([]int, len(st.Chunks)), make([][]byte, len(st.Chunks))
-	for i := range st.Chunks {
-		c := &st.Chunks[i]
-		ordinals[i], hashes[i] = c.Ordinal, c.Hash[:]
-		tokens += c.Tokens
-	}
-	st.queuePacked(b)
-	for _, g := range generations {
-		b.Queue(reuseFrom(g), ref.Generation, ref.DocKey, ref.Version, ordinals, hashes).Exec(func(tag pgconn.CommandTag) error {
-			*reused += int(tag.RowsAffected())
-			return nil
-		})
-	}
-	if ref.Build {
-		finishBuild(b, st, ordinals, tokens)
-		return
-	}
-	b.Queue(query("stage_finish"), ref.DocKey, ref.Version, ref.Generation, len(st.Chunks), tokens, orNone(st.Warnings), st.Title)
+	return out, nil
 }
 
 func orNone(s []string) []string {

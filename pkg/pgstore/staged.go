@@ -95,14 +95,4 @@ func (s *Store) StagedTexts(ctx context.Context, ref messages.Ref) ([]StagedText
 	return out, nil
 }
 
-// queuePacked queues the rows of a version.
-func (st *Staging) queuePacked(b *pgx.Batch) {
-	rows := pack(st.Chunks)
-	ordinals, counts, data := make([]int, len(rows)), make([]int, len(rows)), make([][]byte, len(rows))
-	for i, r := range rows {
-		ordinals[i], counts[i], data[i] = r.ordinal, r.chunks, r.data
-	}
-	b.Queue(query("stage_chunks"), st.Ref.Generation, st.Ref.DocKey, st.Ref.Version, stagedLayout, ordinals, counts, data)
-}
-
 func bigEndian64(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) } //nolint:gosec // a bigint on the wire

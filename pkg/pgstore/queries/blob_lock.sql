@@ -1,1 +1,4 @@
-SELECT size_bytes FROM blobs WHERE kb_id = $1 AND sha256 = $2 FOR KEY SHARE
+SELECT b.kb_id FROM unnest($1::bigint[], $2::bytea[]) w(kb_id, sha256)
+JOIN blobs b ON b.kb_id = w.kb_id AND b.sha256 = w.sha256
+ORDER BY b.kb_id, b.sha256
+FOR KEY SHARE OF b

@@ -4,3 +4,4 @@ UPDATE document_builds SET chunks = $4, tokens = $5, warnings = $6, title = $7, 
         WHERE NOT EXISTS (SELECT 1 FROM staged_vectors s WHERE s.document_key = $1 AND s.version = $2 AND s.generation = $3 AND s.ordinal = t.ordinal)),
     reused = (SELECT count(*) FROM staged_vectors s WHERE s.document_key = $1 AND s.version = $2 AND s.generation = $3)
 WHERE document_key = $1 AND version = $2 AND generation = $3
+RETURNING reused

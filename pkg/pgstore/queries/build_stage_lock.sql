@@ -1,7 +1,8 @@
-SELECT b.chunks
-FROM documents d
-JOIN document_builds b ON b.document_key = d.key AND b.version = d.live_version AND b.generation = $3 AND b.state = 'pending'
+SELECT w.i, b.chunks
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY w(key, version, generation, i)
+JOIN documents d ON d.key = w.key AND d.live_version = w.version
+JOIN document_builds b ON b.document_key = d.key AND b.version = d.live_version AND b.generation = w.generation AND b.state = 'pending'
 JOIN generations g ON g.id = b.generation AND g.state <> 'dead'
-WHERE d.key = $1 AND d.live_version = $2
+ORDER BY d.key, b.generation
 FOR UPDATE OF b
 FOR SHARE OF d

@@ -1,2 +1,3 @@
-UPDATE documents SET version = $2, status = $3, order_ns = $4, order_seq = $5, updated_at = now()
-WHERE key = $1
+UPDATE documents d SET version = w.version, status = 'Pending', order_ns = w.order_ns, order_seq = w.order_seq, updated_at = now()
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) w(key, version, order_ns, order_seq)
+WHERE d.key = w.key

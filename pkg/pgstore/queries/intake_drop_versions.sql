@@ -1,2 +1,3 @@
-DELETE FROM document_versions
-WHERE document_key = $1 AND version < $2 AND version IS DISTINCT FROM $3
+DELETE FROM document_versions v
+USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) w(key, version, live)
+WHERE v.document_key = w.key AND v.version < w.version AND v.version IS DISTINCT FROM w.live

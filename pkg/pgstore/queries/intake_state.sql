@@ -1,7 +1,8 @@
-SELECT v.generation, v.title, v.oss_key, v.content_type, v.metadata, v.sha256,
+SELECT w.i, v.generation, v.title, v.oss_key, v.content_type, v.metadata, v.sha256,
        n.order_ns, n.order_seq,
        r.document_key, r.version, r.outcome, r.overtaken
-FROM documents d
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY w(kb_id, subspace, doc_id, source, i)
+JOIN documents d ON d.kb_id = w.kb_id AND d.subspace = w.subspace AND d.doc_id = w.doc_id
 LEFT JOIN document_versions v ON v.document_key = d.key AND v.version = d.version
 LEFT JOIN LATERAL (
     SELECT order_ns, order_seq FROM document_receipts
@@ -9,5 +10,4 @@ LEFT JOIN LATERAL (
     ORDER BY order_ns DESC, order_seq DESC
     LIMIT 1
 ) n ON true
-LEFT JOIN document_receipts r ON r.source = $4 AND r.kb_id = d.kb_id
-WHERE d.kb_id = $1 AND d.subspace = $2 AND d.doc_id = $3
+LEFT JOIN document_receipts r ON r.source = w.source AND r.kb_id = d.kb_id

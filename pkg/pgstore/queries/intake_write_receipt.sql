@@ -1,2 +1,2 @@
 INSERT INTO document_receipts (source, kb_id, document_key, version, order_ns, order_seq, submit_id, outcome, overtaken)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[])

@@ -1,3 +1,7 @@
-UPDATE document_versions SET chunks = $4, tokens = $5, warnings = $6, parsed_title = $7,
-    reused = (SELECT count(*) FROM staged_vectors s WHERE s.document_key = $1 AND s.version = $2 AND s.generation = $3)
-WHERE document_key = $1 AND version = $2
+UPDATE document_versions v SET chunks = w.chunks, tokens = w.tokens, warnings = ARRAY(SELECT jsonb_array_elements_text(w.warnings::jsonb)),
+    parsed_title = w.title,
+    reused = (SELECT count(*) FROM staged_vectors s WHERE s.document_key = w.key AND s.version = w.version AND s.generation = w.generation)
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::text[])
+     WITH ORDINALITY w(key, version, generation, chunks, tokens, warnings, title, i)
+WHERE v.document_key = w.key AND v.version = w.version
+RETURNING w.i, v.reused

@@ -1,6 +1,7 @@
-SELECT v.chunks
-FROM documents d
-JOIN document_versions v ON v.document_key = d.key AND v.version = d.version
-WHERE d.key = $1 AND d.version = $2 AND v.generation = $3 AND d.status = 'Indexing'
+SELECT w.i, v.chunks
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY w(key, version, generation, i)
+JOIN documents d ON d.key = w.key AND d.version = w.version AND d.status = 'Indexing'
+JOIN document_versions v ON v.document_key = d.key AND v.version = d.version AND v.generation = w.generation
+ORDER BY d.key
 FOR UPDATE OF v
 FOR SHARE OF d

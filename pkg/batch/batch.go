@@ -1,0 +1,162 @@
+// Package batch joins calls that come while others are under way, so that one transaction or request serves
+// many. A call that finds nothing under way goes at once and alone: joining costs no waiting.
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Result is what became of one call.
+type Result[Out any] struct {
+	Out Out
+	Err error
+}
+
+// Config bounds batches. The zero value means the defaults.
+type Config[In any] struct {
+	Max      int            // calls of a batch; 0: 64
+	Cost     func(In) int64 // of a call, in the caller's unit; nil: nothing
+	MaxCost  int64          // of a batch, but for one call that costs more; 0: no limit
+	Parallel int            // batches under way at once; 0: 2
+	Timeout  time.Duration  // of a batch; 0: 60 s
+	// Split reports that the calls of a batch that failed whole with this error are to be run one by one, so
+	// that one that fails does not fail the others. nil: every error but the end of the time. A panic is one.
+	Split func(error) bool
+}
+
+func (c Config[In]) withDefaults() Config[In] {
+	if c.Max == 0 {
+		c.Max = 64
+	}
+	if c.Parallel == 0 {
+		c.Parallel = 2
+	}
+	if c.Timeout == 0 {
+		c.Timeout = time.Minute
+	}
+	if c.Split == nil {
+		c.Split = func(err error) bool {
+			return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+		}
+	}
+	return c
+}
+
+// Func serves a batch: a result for each call, in their order, or an error of all. Its context outlives
+// those of the calls.
+type Func[In, Out any] func(ctx context.Context, calls []In) ([]Result[Out], error)
+
+// Joiner joins calls. Safe for concurrent use.
+type Joiner[In, Out any] struct {
+	cfg Config[In]
+	run Func[In, Out]
+
+	mu      sync.Mutex
+	waiting []call[In, Out]
+	busy    int
+}
+
+type call[In, Out any] struct {
+	in   In
+	done chan Result[Out]
+}
+
+// New returns a joiner over run.
+func New[In, Out any](cfg Config[In], run Func[In, Out]) *Joiner[In, Out] {
+	return &Joiner[In, Out]{cfg: cfg.withDefaults(), run: run}
+}
+
+// Do runs a call together with others and waits for its result. When ctx ends first the call may still take
+// effect: calls must be idempotent.
+func (j *Joiner[In, Out]) Do(ctx context.Context, in In) (Out, error) {
+	c := call[In, Out]{in, make(chan Result[Out], 1)}
+	j.mu.Lock()
+	j.waiting = append(j.waiting, c)
+	j.start()
+	j.mu.Unlock()
+	select {
+	case r := <-c.done:
+		return r.Out, r.Err
+	case <-ctx.Done():
+		var none Out
+		return none, fmt.Errorf("wait for batch: %w", context.Cause(ctx))
+	}
+}
+
+// start runs what waits, if another batch may be under way. j.mu is held.
+func (j *Joiner[In, Out]) start() {
+	if j.busy >= j.cfg.Parallel || len(j.waiting) == 0 {
+		return
+	}
+	n := j.fitting()
+	calls := j.waiting[:n:n]
+	j.waiting = j.waiting[n:]
+	j.busy++
+	go func() {
+		j.serve(calls)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.busy--
+		j.start()
+	}()
+}
+
+// fitting is how many of the waiting calls make the next batch, at least one.
+func (j *Joiner[In, Out]) fitting() int {
+	most := min(len(j.waiting), j.cfg.Max)
+	if j.cfg.Cost == nil || j.cfg.MaxCost == 0 {
+		return most
+	}
+	cost := j.cfg.Cost(j.waiting[0].in)
+	for n := 1; n < most; n++ {
+		if cost += j.cfg.Cost(j.waiting[n].in); cost > j.cfg.MaxCost {
+			return n
+		}
+	}
+	return most
+}
+
+// serve gives every call its result.
+func (j *Joiner[In, Out]) serve(calls []call[In, Out]) {
+	in := make([]In, len(calls))
+	for i, c := range calls {
+		in[i] = c.in
+	}
+	results, err := j.once(in)
+	if err != nil && len(calls) > 1 && j.cfg.Split(err) {
+		for i := range calls {
+			j.serve(calls[i : i+1])
+		}
+		return
+	}
+	for i, c := range calls {
+		if err != nil {
+			c.done <- Result[Out]{Err: err}
+		} else {
+			c.done <- results[i]
+		}
+	}
+}
+
+// ErrPanic is the error of a batch that panicked.
+var ErrPanic = errors.New("the batch panicked")
+
+func (j *Joiner[In, Out]) once(in []In) (results []Result[Out], err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), j.cfg.Timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
+		}
+	}()
+	results, err = j.run(ctx, in)
+	if err == nil && len(results) != len(in) {
+		err = fmt.Errorf("batch of %d calls has %d results", len(in), len(results))
+	}
+	return results, err
+}

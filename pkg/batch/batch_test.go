@@ -1,0 +1,185 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-project/weir/pkg/batch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// recorder serves numbers: it doubles them. A batch waits for the gate when there is one.
+type recorder struct {
+	mu      sync.Mutex
+	batches [][]int
+	gate    chan struct{}
+	began   chan int
+}
+
+func (r *recorder) run(_ context.Context, in []int) ([]batch.Result[int], error) {
+	r.mu.Lock()
+	r.batches = append(r.batches, slices.Clone(in))
+	r.mu.Unlock()
+	if r.began != nil {
+		r.began <- len(in)
+	}
+	if r.gate != nil {
+		<-r.gate
+	}
+	out := make([]batch.Result[int], len(in))
+	for i, n := range in {
+		switch {
+		case n == 13:
+			return nil, errors.New("thirteen")
+		case n == 66:
+			panic("sixty-six")
+		case n < 0:
+			out[i].Err = errors.New("negative")
+		default:
+			out[i].Out = 2 * n
+		}
+	}
+	return out, nil
+}
+
+// do runs calls at once and returns their results by number.
+func do(t *testing.T, j *batch.Joiner[int, int], numbers ...int) (wait func() map[int]string) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	got := map[int]string{}
+	for _, n := range numbers {
+		wg.Go(func() {
+			out, err := j.Do(context.Background(), n)
+			mu.Lock()
+			defer mu.Unlock()
+			got[n] = fmt.Sprint(out)
+			if err != nil {
+				got[n], _, _ = cutLine(err.Error())
+			}
+		})
+	}
+	return func() map[int]string { wg.Wait(); return got }
+}
+
+func cutLine(s string) (string, string, bool) {
+	for i, c := range s {
+		if c == '\n' {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
+func TestCallsThatComeWhileOthersRunGoTogether(t *testing.T) {
+	r := &recorder{gate: make(chan struct{}), began: make(chan int, 10)}
+	j := batch.New(batch.Config[int]{Parallel: 1, Max: 3}, r.run)
+	first := do(t, j, 1)
+	if n := <-r.began; n != 1 {
+		t.Fatalf("first batch: got %d calls, want 1", n)
+	}
+	rest := do(t, j, 2, 3, 4, 5)
+	for j.Waiting() < 4 {
+		time.Sleep(time.Millisecond) // a poll: nothing tells that a call waits
+	}
+	for range 3 {
+		r.gate <- struct{}{}
+	}
+	if got := first()[1]; got != "2" {
+		t.Errorf("first: got %s, want 2", got)
+	}
+	for n, got := range rest() {
+		if got != fmt.Sprint(2*n) {
+			t.Errorf("%d: got %s, want %d", n, got, 2*n)
+		}
+	}
+	var sizes []int
+	for _, b := range r.batches {
+		sizes = append(sizes, len(b))
+	}
+	if !slices.Equal(sizes, []int{1, 3, 1}) {
+		t.Errorf("batches: got %v, want 1, 3 and 1 calls", sizes)
+	}
+}
+
+func TestABatchStaysWithinItsCost(t *testing.T) {
+	r := &recorder{gate: make(chan struct{}), began: make(chan int, 10)}
+	j := batch.New(batch.Config[int]{Parallel: 1, Cost: func(n int) int64 { return int64(n) }, MaxCost: 10}, r.run)
+	wait := do(t, j, 1)
+	<-r.began
+	rest := do(t, j, 50, 50, 50)
+	for j.Waiting() < 3 {
+		time.Sleep(time.Millisecond) // a poll: nothing tells that a call waits
+	}
+	close(r.gate)
+	wait()
+	rest()
+	for _, b := range r.batches {
+		if len(b) != 1 {
+			t.Errorf("batch: got %v, want each alone", b)
+		}
+	}
+}
+
+func TestOneThatFailsDoesNotFailTheOthers(t *testing.T) {
+	for _, bad := range []int{13, 66} {
+		r := &recorder{gate: make(chan struct{}), began: make(chan int, 10)}
+		j := batch.New(batch.Config[int]{Parallel: 1}, r.run)
+		first := do(t, j, 1)
+		<-r.began
+		rest := do(t, j, 2, bad, -3)
+		for j.Waiting() < 3 {
+			time.Sleep(time.Millisecond) // a poll: nothing tells that a call waits
+		}
+		close(r.gate)
+		first()
+		got := rest()
+		want := map[int]string{13: "thirteen", 66: "the batch panicked: sixty-six"}[bad]
+		if got[2] != "4" || got[bad] != want || got[-3] != "negative" {
+			t.Errorf("got %v, want 4, %q and negative", got, want)
+		}
+	}
+}
+
+func TestACallerThatGivesUpLeavesTheOthers(t *testing.T) {
+	r := &recorder{gate: make(chan struct{}), began: make(chan int, 10)}
+	j := batch.New(batch.Config[int]{Parallel: 1}, r.run)
+	first := do(t, j, 1)
+	<-r.began
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := j.Do(ctx, 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the end of the context", err)
+	}
+	close(r.gate)
+	if got := first()[1]; got != "2" {
+		t.Errorf("got %s, want 2", got)
+	}
+	if got := do(t, j, 5)()[5]; got != "10" {
+		t.Errorf("afterwards: got %s, want 10", got)
+	}
+}
+
+func TestErrorsThatAreNotSplitAreEverybodys(t *testing.T) {
+	r := &recorder{gate: make(chan struct{}), began: make(chan int, 10)}
+	j := batch.New(batch.Config[int]{Parallel: 1, Split: func(error) bool { return false }}, r.run)
+	first := do(t, j, 1)
+	<-r.began
+	rest := do(t, j, 2, 13)
+	for j.Waiting() < 2 {
+		time.Sleep(time.Millisecond) // a poll: nothing tells that a call waits
+	}
+	close(r.gate)
+	first()
+	if got := rest(); got[2] != "thirteen" || got[13] != "thirteen" {
+		t.Errorf("got %v, want the error for both", got)
+	}
+}
