@@ -9,7 +9,7 @@ import (
 
 // Config is what the ingester can be told. The zero value means the defaults.
 type Config struct {
-	// IntakeWorkers is how many submits are taken in at once; 0: 16. ParseWorkers is how many documents
+	// IntakeWorkers is how many submits are taken in at once; 0: 64. ParseWorkers is how many documents
 	// are parsed at once; 0: 4.
 	IntakeWorkers, ParseWorkers int
 	// Requests is how many submit and delete requests are answered at once; 0: 32.
@@ -28,7 +28,7 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
-		IntakeWorkers: 16, ParseWorkers: 4, Requests: 32, MaxDocumentBytes: 100_000_000, ParseMemoryBytes: 512_000_000,
+		IntakeWorkers: 64, ParseWorkers: 4, Requests: 32, MaxDocumentBytes: 100_000_000, ParseMemoryBytes: 512_000_000,
 		DrainTimeout: 15 * time.Second, Parse: defaultParseConfig(),
 	}
 }

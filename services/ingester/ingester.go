@@ -19,6 +19,7 @@ import (
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/ingester/internal/intake"
+	"github.com/weir-project/weir/services/ingester/internal/joined"
 	"github.com/weir-project/weir/services/ingester/internal/stage"
 	"github.com/weir-project/weir/services/ingester/internal/worker"
 )
@@ -84,12 +85,13 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if s.pub, err = bus.NewPublisher(deps.Publish, bus.PublisherConfig{Telemetry: s.telemetry()}); err != nil {
 		return nil, fmt.Errorf("ingester: %w", err)
 	}
-	s.intake = intake.New(deps.Store, intake.NewUploads(deps.JS), deps.Logger, cfg.MaxDocumentBytes)
+	store := joined.New(deps.Store)
+	s.intake = intake.New(store, intake.NewUploads(deps.JS), deps.Logger, cfg.MaxDocumentBytes)
 	s.workers = worker.New(cfg.workers(deps))
-	parsing := stage.New(deps.Store, s.pub, s.workers, cfg.ParseMemoryBytes)
+	parsing := stage.New(store, s.pub, s.workers, cfg.ParseWorkers, cfg.ParseMemoryBytes)
 	err = errors.Join(
 		s.addRunner(messages.StageIntake, cfg.IntakeWorkers, s.takeIn),
-		s.addRunner(messages.StageParse, cfg.ParseWorkers, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
+		s.addRunner(messages.StageParse, cfg.ParseWorkers*parseAhead, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
 			return parsing.Handle(ctx, d.Body)
 		}),
 	)
@@ -98,6 +100,10 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	return s, nil
 }
+
+// parseAhead is how many messages are in hand for each document that is parsed at a time: the others begin or end
+// in the database, many in one transaction.
+const parseAhead = 8
 
 func (s *Service) telemetry() bus.Telemetry {
 	return bus.Telemetry{Log: s.deps.Logger, Tracer: s.deps.Tracer, Meter: s.deps.Meter}

@@ -309,7 +309,7 @@ func badDeletes(s *system) {
 		{"docs", `{"docId":"a","tenant":"other"}`, messages.CodeValidation, "tenant"},
 		{"docs", `{"docId":"a","subspace":"left"}`, messages.CodeValidation, "subspace"},
 		{"nowhere", `{"docId":"a"}`, messages.CodeKBNotFound, "knowledgeBaseName"},
-		{"docs", "{\"docId\":\"\xff\"}", messages.CodeValidation, "body"},
+		{"docs", "{\"docId\":\"\xff\"}", messages.CodeInvalidEncoding, "body"},
 	} {
 		id := fmt.Sprintf("delete-%d", i)
 		s.publishTo(messages.DeleteSubject(s.tenant, c.kb), id, nil, []byte(c.body))

@@ -50,6 +50,7 @@ type Handler struct {
 	parser  Parser
 	memory  *semaphore.Weighted // bytes of content being parsed
 	budget  int64
+	slots   *semaphore.Weighted // documents being parsed
 	now     func() time.Time
 }
 
@@ -63,10 +64,13 @@ const (
 // smallContent is read at once; larger contents are streamed to the process that reads them.
 const smallContent = 1 << 20
 
-// New returns a handler that parses contents while they fit in about memory bytes together; a larger one
-// is parsed alone.
-func New(store Store, publish Publisher, parser Parser, memory int64) *Handler {
-	return &Handler{store: store, publish: publish, parser: parser, memory: semaphore.NewWeighted(memory), budget: memory, now: time.Now}
+// New returns a handler that parses so many contents at once, while they fit in about memory bytes together; a
+// larger one is parsed alone. Those it handles beyond that wait for the database or for their turn.
+func New(store Store, publish Publisher, parser Parser, parallel int, memory int64) *Handler {
+	return &Handler{
+		store: store, publish: publish, parser: parser, memory: semaphore.NewWeighted(memory), budget: memory,
+		slots: semaphore.NewWeighted(int64(parallel)), now: time.Now,
+	}
 }
 
 // Handle parses, chunks, analyses and stages a version, and returns the work that follows: messages to
@@ -121,11 +125,7 @@ func (h *Handler) build(ctx context.Context, ref messages.Ref, v pgstore.Version
 		return nil, fmt.Errorf("wait for memory: %w", err)
 	}
 	defer h.memory.Release(cost)
-	doc, err := h.read(ctx, ref, v)
-	if err != nil {
-		return nil, err
-	}
-	st, err := stagingOf(ref, v, doc)
+	st, err := h.chunks(ctx, ref, v)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +139,19 @@ func (h *Handler) build(ctx context.Context, ref messages.Ref, v pgstore.Version
 	return h.follow(ctx, ref, v.Generation.Space, st.Chunks)
 }
 
+// chunks parses, chunks and analyses a version when its turn has come.
+func (h *Handler) chunks(ctx context.Context, ref messages.Ref, v pgstore.Version) (pgstore.Staging, error) {
+	if err := h.slots.Acquire(ctx, 1); err != nil {
+		return pgstore.Staging{}, fmt.Errorf("wait to be parsed: %w", err)
+	}
+	defer h.slots.Release(1)
+	doc, err := h.read(ctx, ref, v)
+	if err != nil {
+		return pgstore.Staging{}, err
+	}
+	return stagingOf(ref, v, doc)
+}
+
 func (h *Handler) read(ctx context.Context, ref messages.Ref, v pgstore.Version) (parse.Document, error) {
 	name := v.OSSKey
 	if path.Ext(name) == "" {
@@ -147,9 +160,12 @@ func (h *Handler) read(ctx context.Context, ref messages.Ref, v pgstore.Version)
 	in := worker.Input{Size: v.Blob.SizeBytes, ContentType: v.ContentType, Name: name, Title: v.Title}
 	in.Open = func(ctx context.Context) io.Reader { return h.store.OpenBlob(ctx, ref.KBID, v.Blob) }
 	if in.Size <= smallContent {
-		data := make([]byte, in.Size)
-		if _, err := io.ReadFull(in.Open(ctx), data); err != nil {
-			return parse.Document{}, fmt.Errorf("read content of %s: %w", ref.DocID, err)
+		data := v.Content
+		if data == nil {
+			data = make([]byte, in.Size)
+			if _, err := io.ReadFull(in.Open(ctx), data); err != nil {
+				return parse.Document{}, fmt.Errorf("read content of %s: %w", ref.DocID, err)
+			}
 		}
 		in.Open = func(context.Context) io.Reader { return bytes.NewReader(data) }
 	}
