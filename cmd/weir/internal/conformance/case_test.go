@@ -47,19 +47,21 @@ type fixtureKB struct {
 
 // step does one thing; exactly one of the fields besides Note is given.
 type step struct {
-	Note       string          `json:"note"`
-	Call       *call           `json:"call"`
-	Submit     *submit         `json:"submit"`
-	Embedding  *embeddingStep  `json:"embedding"`
-	Rerank     *rerankStep     `json:"rerank"`
-	Pause      string          `json:"pause"`  // a stage
-	Resume     string          `json:"resume"` // a stage
-	Unseen     *unseen         `json:"unseen"`
-	Fuse       *fuseStep       `json:"fuse"`
-	FuseTexts  *fuseTextsStep  `json:"fuseTexts"`
-	Scale      []scaleStep     `json:"scale"`
-	Expression []exprStep      `json:"expressions"`
-	Conditions *conditionsStep `json:"conditions"`
+	Note       string         `json:"note"`
+	Call       *call          `json:"call"`
+	Submit     *submit        `json:"submit"`
+	Embedding  *embeddingStep `json:"embedding"`
+	Rerank     *rerankStep    `json:"rerank"`
+	Pause      string         `json:"pause"`  // a stage
+	Resume     string         `json:"resume"` // a stage
+	Unseen     *unseen        `json:"unseen"`
+	Fuse       *fuseStep      `json:"fuse"`
+	FuseTexts  *fuseTextsStep `json:"fuseTexts"`
+	Scale      []scaleStep    `json:"scale"`
+	Expression []exprStep     `json:"expressions"`
+	Builder    *builderStep   `json:"builder"`
+	Retriever  *retrieverStep `json:"retriever"`
+	Decode     []decodeStep   `json:"decode"`
 }
 
 // index is the list of all cases.

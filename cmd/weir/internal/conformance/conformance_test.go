@@ -27,12 +27,17 @@ func TestConformance(t *testing.T) {
 		t.Logf("later    %s: %s", id, s.index.Later[id])
 	}
 	w := newWorld(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what the services logged, at the end:\n%s", tail(w.log.String(), 8000))
+		}
+	})
 	for _, c := range s.cases {
 		t.Run(c.ID, func(t *testing.T) {
 			if !c.Alone {
 				t.Parallel()
 			}
-			r := &run{w: w, c: &c, tenant: w.prepare(t, &c, s.fixtures), saved: map[string][]hit{}}
+			r := &run{w: w, c: &c, tenant: w.prepare(t, &c, s.fixtures), saved: map[string][]hit{}, lists: map[string][]string{}}
 			for i := range c.Steps {
 				r.step(t, i)
 			}
@@ -45,8 +50,9 @@ type run struct {
 	w      *world
 	c      *testCase
 	tenant string
-	saved  map[string][]hit
-	at     string // the step, for failures
+	saved  map[string][]hit    // lists of replies
+	lists  map[string][]string // lists of retrievers
+	at     string              // the step, for failures
 }
 
 func (r *run) step(t *testing.T, i int) {
@@ -79,10 +85,17 @@ func (r *run) step(t *testing.T, i int) {
 		r.scale(t, s.Scale)
 	case s.Expression != nil:
 		r.expressions(t, s.Expression)
-	case s.Conditions != nil:
-		r.conditions(t, s.Conditions)
+	case s.Builder != nil:
+		r.builder(t, s.Builder)
+	case s.Retriever != nil:
+		r.retriever(t, s.Retriever)
+	case s.Decode != nil:
+		r.decode(t, s.Decode)
 	}
 }
+
+// tail is the end of a text.
+func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 
 func (r *run) must(t *testing.T, err error) {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 //	{"$text": "x", "times": 128}              a text of 128 x, and what "then" holds
 //	{"$list": V, "times": 257}                a list of 257 V
 //	{"$nest": "notAll", "times": 17, "in": V}  V within 17 operators
+//	{"$paragraphs": "part {n}", "times": 500}  a text of 500 paragraphs, numbered in the same way
 //	{"$many": V, "times": 25}                  a list of 25 V, in whose texts {n} is 01, 02 …
 func expand(body json.RawMessage) (json.RawMessage, error) {
 	if !bytes.Contains(body, []byte(`"$`)) {
@@ -89,6 +90,12 @@ func macro(m map[string]any) (any, error) {
 			v = map[string]any{op: []any{v}}
 		}
 		return v, nil
+	case "$paragraphs":
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i], _ = numbered(m[name], fmt.Sprintf("%02d", i+1)).(string)
+		}
+		return strings.Join(texts, "\n\n"), nil
 	case "$many":
 		list := make([]any, n)
 		for i := range list {

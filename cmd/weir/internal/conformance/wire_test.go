@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -84,28 +85,13 @@ func (r *run) unseen(t *testing.T, u *unseen) {
 
 // over returns the try with what it leaves open taken from c.
 func (c *call) over(try call) call {
-	out := try
-	out.Op, out.KB, out.Tenant = cmp.Or(try.Op, c.Op), cmp.Or(try.KB, c.KB), cmp.Or(try.Tenant, c.Tenant)
-	for _, f := range []struct{ to, from *json.RawMessage }{
-		{&out.Body, &c.Body},
-		{&out.Query, &c.Query},
-		{&out.Subspace, &c.Subspace},
-		{&out.Configuration, &c.Configuration},
-		{&out.Filter, &c.Filter},
-		{&out.Expression, &c.Expression},
-	} {
-		if *f.to == nil {
-			*f.to = *f.from
+	from, to := reflect.ValueOf(c).Elem(), reflect.ValueOf(&try).Elem()
+	for i := range to.NumField() {
+		if to.Field(i).IsZero() && to.Type().Field(i).Name != "Tries" {
+			to.Field(i).Set(from.Field(i))
 		}
 	}
-	if out.Header == nil {
-		out.Header = c.Header
-	}
-	if out.Expect == nil {
-		out.Expect = c.Expect
-	}
-	out.Legs, out.Repeat = try.Legs || c.Legs, max(try.Repeat, c.Repeat)
-	return out
+	return try
 }
 
 func (r *run) call(t *testing.T, c *call) {
