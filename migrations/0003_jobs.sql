@@ -56,6 +56,7 @@ CREATE TABLE document_builds (
     document_key bigint NOT NULL,
     version      bigint NOT NULL,
     state        text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done', 'failed')),
+    wanted_at    timestamptz NOT NULL DEFAULT now(),   -- when it was, or was again, put on the list
     queued       boolean NOT NULL DEFAULT false,       -- its work was published
     run          int NOT NULL DEFAULT 0,               -- raised when work is published again on purpose
     chunks       int,                                  -- expected; null until staged

@@ -68,13 +68,7 @@ func (s *Store) PurgeDeleted(ctx context.Context, grace time.Duration) ([]string
 
 func (s *Store) purge(ctx context.Context, kb deletedKB) error {
 	for _, g := range kb.generations {
-		if err := s.dropPartition(ctx, g); err != nil {
-			return err
-		}
-		if err := s.repeat(ctx, "purge_postings", g); err != nil {
-			return err
-		}
-		if _, err := s.pool.Exec(ctx, query("purge_segments"), g); err != nil {
+		if err := s.dropIndexed(ctx, g); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,1 @@
+UPDATE generations SET state = $2, changed_at = now() WHERE id = $1
