@@ -203,6 +203,7 @@ func (s *site) borders(t *testing.T) {
 		prefix                   nats.Option
 	}{
 		{user: "acme-client", publish: "weir.rpc.globex.docs.retrieve", prefix: acme},
+		{user: "acme-client", publish: "weir.rpc.acme._all.retrieve", prefix: acme},
 		{user: "acme-client", publish: "weir.docs.submit.acme.docs", prefix: acme},
 		{user: "acme-client", publish: "weir.rpc.acme.docs.kb_delete", prefix: acme},
 		{user: "acme-client", publish: "weir.internal.embed", prefix: acme},
