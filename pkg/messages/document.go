@@ -67,13 +67,14 @@ type ChunkList struct {
 
 // ChunkInfo is one chunk of a document's live version.
 type ChunkInfo struct {
-	ChunkID     int         `json:"chunkId"` // ordinal in the document, from 0
-	Content     string      `json:"content"`
-	HeadingPath []string    `json:"headingPath,omitempty"`
-	PageFrom    int         `json:"pageFrom,omitempty"`
-	PageTo      int         `json:"pageTo,omitempty"`
-	Tokens      int         `json:"tokens"`
-	Status      ChunkStatus `json:"status"`
+	ChunkID     int      `json:"chunkId"` // ordinal in the document, from 0
+	Content     string   `json:"content"`
+	HeadingPath []string `json:"headingPath,omitempty"`
+	PageFrom    int      `json:"pageFrom,omitempty"`
+	PageTo      int      `json:"pageTo,omitempty"`
+	Origin
+	Tokens int         `json:"tokens"`
+	Status ChunkStatus `json:"status"`
 }
 
 // ChunkStatus says whether a chunk can be found.

@@ -158,25 +158,26 @@ type RetrieveReply struct {
 // RetrievedChunk is one result. Of several knowledge bases, chunks of the same text are one result: that of
 // the best of them, with all of them as its sources.
 type RetrievedChunk struct {
-	DocID          string          `json:"docId"`
-	ChunkID        int             `json:"chunkId"`
-	OSSKey         string          `json:"ossKey"`
-	Score          float64         `json:"score,omitempty"` // always there, 0 as well, except in results of a FILTER query
-	Content        string          `json:"content"`
-	Subspace       string          `json:"subspace"`
-	Metadata       json.RawMessage `json:"metadata"`
-	Title          string          `json:"title,omitempty"`
-	HeadingPath    []string        `json:"headingPath,omitempty"`
-	PageFrom       int             `json:"pageFrom,omitempty"`
-	PageTo         int             `json:"pageTo,omitempty"`
-	RawScore       *float64        `json:"rawScore,omitempty"`
-	RawScoreScaled *float64        `json:"rawScoreScaled,omitempty"`
-	KBIDs          []string        `json:"kbIds,omitempty"`         // names of the knowledge bases among Sources, sorted
-	Sources        []ChunkSource   `json:"sources,omitempty"`       // of a retrieval over several knowledge bases, the best first
-	RetrievalPath  string          `json:"retrievalPath,omitempty"` // FULL_TEXT_FALLBACK: score is BM25, not a similarity; FILTER: there is no score
-	Highlights     []Highlight     `json:"highlights,omitempty"`
-	Vector         []float32       `json:"vector,omitempty"`
-	Explain        *Explain        `json:"explain,omitempty"`
+	DocID       string          `json:"docId"`
+	ChunkID     int             `json:"chunkId"`
+	OSSKey      string          `json:"ossKey"`
+	Score       float64         `json:"score,omitempty"` // always there, 0 as well, except in results of a FILTER query
+	Content     string          `json:"content"`
+	Subspace    string          `json:"subspace"`
+	Metadata    json.RawMessage `json:"metadata"`
+	Title       string          `json:"title,omitempty"`
+	HeadingPath []string        `json:"headingPath,omitempty"`
+	PageFrom    int             `json:"pageFrom,omitempty"`
+	PageTo      int             `json:"pageTo,omitempty"`
+	Origin
+	RawScore       *float64      `json:"rawScore,omitempty"`
+	RawScoreScaled *float64      `json:"rawScoreScaled,omitempty"`
+	KBIDs          []string      `json:"kbIds,omitempty"`         // names of the knowledge bases among Sources, sorted
+	Sources        []ChunkSource `json:"sources,omitempty"`       // of a retrieval over several knowledge bases, the best first
+	RetrievalPath  string        `json:"retrievalPath,omitempty"` // FULL_TEXT_FALLBACK: score is BM25, not a similarity; FILTER: there is no score
+	Highlights     []Highlight   `json:"highlights,omitempty"`
+	Vector         []float32     `json:"vector,omitempty"`
+	Explain        *Explain      `json:"explain,omitempty"`
 }
 
 // Retrieval paths other than the usual one.

@@ -151,8 +151,8 @@ func (s *Store) beginBuild(ctx context.Context, ref messages.Ref) (Version, erro
 	var from Generation
 	err := s.pool.QueryRow(ctx, query("build_begin"), ref.DocKey, ref.Version, ref.KBID, ref.Generation).Scan(
 		&v.Title, &v.OSSKey, &v.ContentType, &hash, &v.Blob.SizeBytes, &chunks, &v.Run,
-		&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer,
-		&from.ID, &from.Space, &from.Parser, &from.Chunking, &from.Analyzer)
+		&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Generation.Fingerprint,
+		&from.ID, &from.Space, &from.Parser, &from.Chunking, &from.Analyzer, &from.Fingerprint)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return v, ErrStale
 	}
@@ -208,7 +208,7 @@ func (s *Store) BuiltIn(ctx context.Context, ref messages.Ref, generation int64)
 	for rows.Next() {
 		var c StagedChunk
 		var hash []byte
-		err := rows.Scan(&c.Ordinal, &c.PageFrom, &c.PageTo, &c.Tokens, &c.LexLen, &c.HeadingPath, &c.Context, &c.Content, &hash, nil)
+		err := rows.Scan(&c.Ordinal, &c.PageFrom, &c.PageTo, &c.Tokens, &c.LexLen, &c.HeadingPath, &c.Context, &c.Content, &hash, nil, &c.Origin)
 		if err != nil {
 			return out, fmt.Errorf("read chunks of %s: %w", ref.DocID, err)
 		}

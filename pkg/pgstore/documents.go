@@ -139,7 +139,7 @@ func (s *Store) ListChunks(ctx context.Context, kb KB, subspace, docID string, a
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (messages.ChunkInfo, error) {
 		var c messages.ChunkInfo
-		return c, row.Scan(&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Tokens, &c.Status)
+		return c, row.Scan(&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Origin, &c.Tokens, &c.Status)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list chunks of %s: %w", docID, err)

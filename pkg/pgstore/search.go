@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pgvector/pgvector-go"
 
+	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/postings"
 )
 
@@ -132,6 +133,7 @@ type Content struct {
 	Content          string
 	HeadingPath      []string
 	PageFrom, PageTo int
+	Origin           messages.Origin
 	Title, OSSKey    string
 	Metadata         []byte    // a JSON object
 	Vector           []float32 // when the plan asks for vectors; nil where there is none
@@ -318,7 +320,7 @@ func (r *searchRun) contents(ctx context.Context, ids []int64) error {
 func (r *searchRun) readContents(rows pgx.Rows, into map[int64]Content) error {
 	var c Content
 	var vector *pgvector.HalfVector
-	dest := []any{&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Title, &c.OSSKey, &c.Metadata}
+	dest := []any{&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Origin, &c.Title, &c.OSSKey, &c.Metadata}
 	if r.plan.Vectors {
 		dest = append(dest, &vector)
 	}
@@ -327,7 +329,7 @@ func (r *searchRun) readContents(rows pgx.Rows, into map[int64]Content) error {
 			c.Vector = vector.Slice()
 		}
 		into[c.ChunkID] = c
-		c.HeadingPath, c.Metadata, c.Vector, vector = nil, nil, nil, nil
+		c.HeadingPath, c.Origin, c.Metadata, c.Vector, vector = nil, messages.Origin{}, nil, nil, nil
 		return nil
 	})
 	return err

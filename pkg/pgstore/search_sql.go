@@ -204,7 +204,7 @@ func cutStatement(generation int64, ids []int64, limit int) *statement {
 
 func contentStatement(generation int64, ids []int64, vectors bool) *statement {
 	s := &statement{}
-	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, d.live_title, d.live_oss_key, d.live_metadata")
+	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, c.origin, d.live_title, d.live_oss_key, d.live_metadata")
 	if vectors {
 		s.add(", c.embedding")
 	}

@@ -132,6 +132,7 @@ type StagedChunk struct {
 	Hash             [32]byte // of the exact string for the model
 	Lex              TSVector
 	LexLen           int
+	Origin           messages.Origin
 }
 
 // Staging is a parsed and chunked version.

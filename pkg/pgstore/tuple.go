@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,8 @@ import (
 	pgxvec "github.com/pgvector/pgvector-go/pgx"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-project/weir/pkg/messages"
 )
 
 // A chunk is staged as the fields that COPY will write, in the binary format of COPY (PostgreSQL manual,
@@ -17,10 +20,10 @@ import (
 //
 // stagedLayout names the fields and their order. It is raised when they change: what an older or newer
 // program staged is not readable then, counts as lost, and is parsed again.
-const stagedLayout = 1
+const stagedLayout = 2
 
 // stagedFields are the columns of chunks that are known when a chunk is staged.
-const stagedFields = "ordinal, page_from, page_to, tokens, lex_len, heading_path, context, content, hash, lex"
+const stagedFields = "ordinal, page_from, page_to, tokens, lex_len, heading_path, context, content, hash, lex, origin"
 
 // Places of the fields that are read again.
 const (
@@ -30,7 +33,7 @@ const (
 	fieldContent = 7
 	fieldHash    = 8
 	fieldLex     = 9
-	stagedCount  = 10
+	stagedCount  = 11
 )
 
 // appendStaged appends the fields of a chunk.
@@ -42,7 +45,19 @@ func appendStaged(dst []byte, c *StagedChunk) []byte {
 	dst = appendField(dst, c.Context)
 	dst = appendField(dst, c.Content)
 	dst = appendField(dst, c.Hash[:])
-	return appendField(dst, c.Lex)
+	dst = appendField(dst, c.Lex)
+	return appendJSONB(dst, c.Origin)
+}
+
+// appendJSONB appends a jsonb: its version and the text.
+func appendJSONB(dst []byte, v messages.Origin) []byte {
+	const version = 1
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic("origin of a chunk: " + err.Error()) // strings and numbers alone
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(body)+1)) //nolint:gosec // far below 1 GiB
+	return append(append(dst, version), body...)
 }
 
 func appendInt4(dst []byte, n int) []byte {

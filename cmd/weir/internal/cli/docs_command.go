@@ -196,7 +196,7 @@ func printDocument(w io.Writer, d documentDetail) error {
 		return err
 	}
 	for _, c := range d.ChunkList {
-		hit := messages.RetrievedChunk{DocID: fmt.Sprintf("chunk %d", c.ChunkID), HeadingPath: c.HeadingPath, PageFrom: c.PageFrom, PageTo: c.PageTo}
+		hit := messages.RetrievedChunk{DocID: fmt.Sprintf("chunk %d", c.ChunkID), HeadingPath: c.HeadingPath, PageFrom: c.PageFrom, PageTo: c.PageTo, Origin: c.Origin}
 		fmt.Fprintf(w, "\n%s (%d tokens, %s)\n%s\n", place(hit), c.Tokens, c.Status, strings.TrimSpace(c.Content))
 	}
 	return nil

@@ -132,10 +132,28 @@ func place(hit messages.RetrievedChunk) string {
 	default:
 		parts = append(parts, fmt.Sprintf("page %d", hit.PageFrom))
 	}
+	parts = append(parts, within(hit.Origin)...)
 	if len(hit.HeadingPath) > 0 {
 		parts = append(parts, strings.Join(hit.HeadingPath, " > "))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// within names the part of a file that a hit comes from; lines only where there is no other.
+func within(o messages.Origin) []string {
+	var parts []string
+	for _, p := range []struct{ name, value string }{{"attachment", o.Attachment}, {"chapter", o.Chapter}, {"sheet", o.Sheet}} {
+		if p.value != "" {
+			parts = append(parts, p.name+" "+p.value)
+		}
+	}
+	if o.Slide > 0 {
+		parts = append(parts, fmt.Sprintf("slide %d", o.Slide))
+	}
+	if o.LineFrom > 0 && len(parts) == 0 {
+		parts = append(parts, fmt.Sprintf("lines %d-%d", o.LineFrom, o.LineTo))
+	}
+	return parts
 }
 
 // scores is the score of a hit and of each leg: how much it gave, and its place there when it had one.

@@ -31,6 +31,7 @@ type Store interface {
 	OpenBlob(ctx context.Context, kbID int64, b pgstore.Blob) io.Reader
 	Stage(ctx context.Context, st pgstore.Staging) (reused int, err error)
 	EmbedWork(ctx context.Context, ref messages.Ref) ([]messages.EmbedWork, error)
+	BuiltIn(ctx context.Context, ref messages.Ref, generation int64) (pgstore.Built, error)
 }
 
 // Publisher stores messages at once.
@@ -145,6 +146,9 @@ func (h *Handler) chunks(ctx context.Context, ref messages.Ref, v pgstore.Versio
 		return pgstore.Staging{}, fmt.Errorf("wait to be parsed: %w", err)
 	}
 	defer h.slots.Release(1)
+	if st, ok, err := h.again(ctx, ref, v); ok || err != nil {
+		return st, err
+	}
 	doc, err := h.read(ctx, ref, v)
 	if err != nil {
 		return pgstore.Staging{}, err
@@ -261,7 +265,7 @@ func staged(analyzer *lexical.Analyzer, space *messages.Space, title string, c c
 	lex := analyzer.Document(text, c.Text)
 	s := pgstore.StagedChunk{
 		Ordinal: c.Ordinal, PageFrom: c.PageFrom, PageTo: c.PageTo, Tokens: c.Tokens, HeadingPath: c.HeadingPath,
-		Context: text, Content: c.Text, Lex: pgstore.NewTSVector(lex), LexLen: lex.Length,
+		Context: text, Content: c.Text, Origin: originOf(c), Lex: pgstore.NewTSVector(lex), LexLen: lex.Length,
 	}
 	prefixed := messages.Space{}
 	if space != nil {
@@ -269,6 +273,17 @@ func staged(analyzer *lexical.Analyzer, space *messages.Space, title string, c c
 	}
 	s.Hash = sha256.Sum256([]byte(prefixed.PassageText(text, c.Text)))
 	return s, lex.Truncated
+}
+
+func originOf(c chunk.Chunk) messages.Origin {
+	o := messages.Origin{
+		Slide: c.Place.Slide, Sheet: storable(c.Place.Sheet), Chapter: storable(c.Place.Chapter), Attachment: storable(c.Place.Attachment),
+		LineFrom: c.LineFrom, LineTo: c.LineTo,
+	}
+	for _, k := range c.Kinds {
+		o.Kinds = append(o.Kinds, string(k))
+	}
+	return o
 }
 
 // joinContext puts the document's title before the chunk's own context, unless that begins with it.

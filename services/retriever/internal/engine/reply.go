@@ -51,7 +51,7 @@ func (r *request) result(c *pgstore.Content, e *cursor.Entry) messages.Retrieved
 	out := messages.RetrievedChunk{
 		DocID: c.DocID, ChunkID: c.Ordinal, OSSKey: c.OSSKey, Score: e.Score, Subspace: c.Subspace,
 		Metadata: Project(r.kb.Schema, r.settings.Output.Fields, c.Metadata), Title: c.Title, HeadingPath: c.HeadingPath,
-		PageFrom: c.PageFrom, PageTo: c.PageTo, RawScore: &e.Raw, RawScoreScaled: &e.Scaled, Vector: c.Vector,
+		PageFrom: c.PageFrom, PageTo: c.PageTo, Origin: c.Origin, RawScore: &e.Raw, RawScoreScaled: &e.Scaled, Vector: c.Vector,
 	}
 	if r.settings.Output.Content {
 		out.Content = c.Content
