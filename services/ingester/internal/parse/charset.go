@@ -1,81 +1,282 @@
 package parse
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// decode gives the text of a text file: a byte order mark decides, then valid UTF-8, then the declared
-// charset (any WHATWG label). Valid UTF-8 with multi-byte runs beats another declared charset, because
-// no other charset looks like it by accident. Guessing undeclared charsets is not done yet.
-func decode(data []byte, charset string) (string, []string, error) {
-	if enc, cut := byteOrderMark(data); enc != nil {
-		text, err := decodeWith(enc, "UTF-16", data[cut:])
-		return text, nil, err
-	}
-	data = trimUTF8Mark(data)
-	charset = strings.ToLower(strings.TrimSpace(charset))
-	if charset == "" || charset == "utf-8" || charset == "utf8" {
-		return validUTF8(data, charset)
-	}
-	if charset == "us-ascii" || charset == "ascii" { // the index reads it as windows-1252
-		return validUTF8(data, charset)
-	}
-	if utf8.Valid(data) && !ascii(data) {
-		return string(data), []string{"the content is UTF-8, not the declared charset"}, nil
-	}
-	enc, err := htmlindex.Get(charset)
-	if ascii(data) && (err != nil || strings.HasPrefix(charset, "utf-16")) {
-		return string(data), nil, nil // the declaration cannot matter, or cannot be true
-	}
-	if err != nil {
-		return "", nil, messages.Errorf(messages.CodeInvalidEncoding, "charset %q is not known", clip(charset, 40))
-	}
-	text, err := decodeWith(enc, charset, data)
-	return text, nil, err
+// decoded is the text of a text file.
+type decoded struct {
+	text     string
+	charset  string // as decoded, in the IANA spelling
+	warnings []string
+	weak     bool // the charset is a guess that may be wrong
 }
 
-func validUTF8(data []byte, declared string) (string, []string, error) {
-	if utf8.Valid(data) {
-		return string(data), nil, nil
+// decode gives the text of a text file. Best evidence first: a byte order mark; valid UTF-8 with
+// multi-byte runs, because no other charset looks like it by accident; the declared charset (any WHATWG
+// or IANA label) if the bytes are valid in it; the pattern of zeros of UTF-16; UTF-8 with few faults;
+// what the bytes look like. It fails when nothing is accepted.
+func decode(data []byte, declared string) (decoded, error) {
+	declared = strings.ToLower(strings.TrimSpace(declared))
+	if enc, name, cut := byteOrderMark(data); enc != nil {
+		text, _ := lenient(enc, data[cut:], name)
+		return checked(decoded{text: text, charset: name})
 	}
-	at := 0
+	enc, name := lookupCharset(declared)
+	if utf8.Valid(trimUTF8Mark(data)) && !escapes(data, name) && !looksBinary(string(data)) {
+		return valid(trimUTF8Mark(data), declared, name), nil
+	}
+	if enc != nil {
+		if text, ok := strict(enc, name, data); ok {
+			return decoded{text: text, charset: name}, nil
+		}
+	}
+	d, err := undeclared(data)
+	if err != nil {
+		if e, ok := messages.AsError(err); ok && declared != "" && e.Code == messages.CodeInvalidEncoding {
+			e.Message += fmt.Sprintf(" (declared: %s)", clip(declared, 40))
+		}
+		return d, err
+	}
+	if declared != "" && !strings.EqualFold(name, d.charset) {
+		d.warnings = append(d.warnings, fmt.Sprintf("the content is %s, not the declared charset", d.charset))
+	}
+	return d, nil
+}
+
+func valid(data []byte, declared, name string) decoded {
+	d := decoded{text: string(data), charset: "UTF-8"}
+	if declared != "" && name != "UTF-8" && !ascii(data) {
+		d.warnings = []string{"the content is UTF-8, not the declared charset"}
+	}
+	return d
+}
+
+// undeclared decides by the bytes alone.
+func undeclared(data []byte) (decoded, error) {
+	if enc, name := zeroPattern(data); enc != nil {
+		text, _ := lenient(enc, data, name)
+		return checked(decoded{text: text, charset: name})
+	}
+	if runs, faults := utf8Faults(data); runs > 0 && (faults*50 <= runs || faults == 1 && cutTail(data)) {
+		d := decoded{text: strings.ToValidUTF8(string(trimUTF8Mark(data)), "\ufffd"), charset: "UTF-8"}
+		d.warnings = []string{fmt.Sprintf("%d places are not valid UTF-8 and were replaced", faults)}
+		return d, nil
+	}
+	if looksBinary(string(data)) {
+		return decoded{}, messages.Errorf(messages.CodeUnsupportedMediaType, "the content is binary, not text")
+	}
+	g := guessCharset(data)
+	if g.enc == nil {
+		_, at := firstFault(data)
+		return decoded{}, messages.Errorf(messages.CodeInvalidEncoding,
+			"the text is not valid UTF-8 at byte %d and looks like no other charset; declare the charset", at)
+	}
+	text, faults := lenient(g.enc, data, g.name)
+	d := decoded{text: text, charset: g.name, weak: g.weak}
+	if g.weak {
+		d.warnings = append(d.warnings, "the charset was guessed as "+g.name+"; declare it if the text reads wrong")
+	}
+	if faults > 0 {
+		d.warnings = append(d.warnings, fmt.Sprintf("%d places are not valid %s and were replaced", faults, g.name))
+	}
+	return checked(d)
+}
+
+// checked refuses text that came out mostly as replacement characters.
+func checked(d decoded) (decoded, error) {
+	bad := strings.Count(d.text, "\ufffd")
+	if bad > 2 && bad*200 > utf8.RuneCountInString(d.text) {
+		return d, messages.Errorf(messages.CodeInvalidEncoding, "the text is not valid %s", d.charset)
+	}
+	return d, nil
+}
+
+// lookupCharset gives a charset by any label, nil when it is unknown or not declared. The names GBK and
+// GB2312 are read as GB18030, which holds them.
+func lookupCharset(label string) (encoding.Encoding, string) {
+	switch strings.ReplaceAll(label, "_", "-") {
+	case "":
+		return nil, ""
+	case "us-ascii", "ascii": // the index reads it as windows-1252
+		return nil, "UTF-8"
+	case "gbk", "gb2312", "cp936", "x-gbk":
+		enc, _ := htmlindex.Get("gb18030")
+		return enc, "GBK"
+	case "cp932", "ms932", "windows-932":
+		label = "shift_jis"
+	case "cp949", "ms949", "uhc":
+		label = "euc-kr"
+	case "utf-32", "utf-32le":
+		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "UTF-32LE"
+	case "utf-32be":
+		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM), "UTF-32BE"
+	}
+	if enc, err := htmlindex.Get(label); err == nil {
+		return enc, charsetName(enc)
+	}
+	if enc, err := ianaindex.IANA.Encoding(label); err == nil && enc != nil {
+		return enc, charsetName(enc)
+	}
+	return nil, ""
+}
+
+// charsetName is the IANA spelling.
+func charsetName(enc encoding.Encoding) string {
+	if name, err := ianaindex.MIME.Name(enc); err == nil && name != "" {
+		return name
+	}
+	if name, err := htmlindex.Name(enc); err == nil {
+		return name
+	}
+	return "unknown"
+}
+
+// strict decodes bytes that must be valid; a character cut off at the end is left out.
+func strict(enc encoding.Encoding, name string, data []byte) (string, bool) {
+	if strings.HasPrefix(name, "UTF-16") && ascii(data) && bytes.IndexByte(data, 0) < 0 {
+		return "", false // the declaration cannot be true
+	}
+	text, faults := lenient(enc, data, name)
+	if faults == 0 && looksBinary(text) {
+		return "", false
+	}
+	return text, faults == 0
+}
+
+// lenient decodes and counts what was not valid. A fault in the last bytes is a cut tail and no fault.
+func lenient(enc encoding.Encoding, data []byte, name string) (string, int) {
+	out, err := enc.NewDecoder().Bytes(data)
+	if err != nil {
+		return string(out), 1
+	}
+	text := strings.TrimSuffix(string(out), "\ufffd")
+	faults := strings.Count(text, "\ufffd")
+	if name == "GB18030" || name == "GBK" || strings.HasPrefix(name, "UTF") { // these can write U+FFFD itself
+		faults -= bytes.Count(data, replacementIn(name))
+	}
+	return text, max(faults, 0)
+}
+
+func replacementIn(name string) []byte {
+	switch name {
+	case "UTF-16LE":
+		return []byte("\xfd\xff")
+	case "UTF-16BE":
+		return []byte("\xff\xfd")
+	case "GB18030", "GBK":
+		return []byte("\x84\x31\xa4\x37")
+	}
+	return []byte("\xef\xbf\xbd")
+}
+
+func byteOrderMark(data []byte) (encoding.Encoding, string, int) {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")):
+		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "UTF-32LE", 4
+	case bytes.HasPrefix(data, []byte("\x00\x00\xfe\xff")):
+		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), "UTF-32BE", 4
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "UTF-16LE", 2
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), "UTF-16BE", 2
+	}
+	return nil, "", 0
+}
+
+// zeroPattern recognises UTF-16 without a mark: the high bytes of an alphabet are zero and one other
+// value; of East Asian text the characters must be common ones.
+func zeroPattern(data []byte) (encoding.Encoding, string) {
+	const window = 64 << 10
+	sample := data[:min(len(data), window)&^1]
+	var high [2][256]int // by position in the unit
+	for i, c := range sample {
+		high[i&1][c]++
+	}
+	units := len(sample) / 2
+	for at, name := range []string{"UTF-16BE", "UTF-16LE"} {
+		order := unicode.BigEndian
+		if at == 1 {
+			order = unicode.LittleEndian
+		}
+		enc := unicode.UTF16(order, unicode.IgnoreBOM)
+		alphabet := 0
+		for c := 1; c < 0x20; c++ {
+			alphabet = max(alphabet, high[at][c])
+		}
+		blank := high[at][0]
+		if units > 1 && blank > 0 && (blank+alphabet)*10 > units*9 && high[1-at][0]*20 < units && soundUnits(enc, sample) {
+			return enc, name
+		}
+	}
+	return guessUTF16(data)
+}
+
+// soundUnits reports text without control characters, broken surrogates and private use.
+func soundUnits(enc encoding.Encoding, sample []byte) bool {
+	text, faults := lenient(enc, sample, "UTF-16")
+	odd, all := faults, 0
+	for _, r := range text {
+		all++
+		if r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' || r >= 0xe000 && r <= 0xf8ff || r == 0xfffe {
+			odd++
+		}
+	}
+	return odd*100 <= all
+}
+
+// utf8Faults counts valid multi-byte characters and bytes that belong to none.
+func utf8Faults(data []byte) (runs, faults int) {
+	for at := 0; at < len(data); {
+		if data[at] < utf8.RuneSelf {
+			at++
+			continue
+		}
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			faults++
+			for at++; at < len(data) && data[at]&0xc0 == 0x80; at++ { // the rest of the broken character
+			}
+			continue
+		}
+		runs++
+		at += size
+	}
+	return runs, faults
+}
+
+// cutTail reports that nothing is wrong but a character cut off at the end.
+func cutTail(data []byte) bool {
+	_, at := firstFault(data)
+	return at > 0 && len(data)-at < utf8.UTFMax && !utf8.FullRune(data[at:])
+}
+
+func firstFault(data []byte) (found bool, at int) {
 	for at < len(data) {
 		r, size := utf8.DecodeRune(data[at:])
 		if r == utf8.RuneError && size == 1 {
-			break
+			return true, at
 		}
 		at += size
 	}
-	hint := "; declare the charset if it is another one"
-	if declared != "" {
-		hint = ""
-	}
-	return "", nil, messages.Errorf(messages.CodeInvalidEncoding, "the text is not valid UTF-8 at byte %d%s", at, hint)
+	return false, at
 }
 
-func decodeWith(enc encoding.Encoding, name string, data []byte) (string, error) {
-	out, err := enc.NewDecoder().Bytes(data)
-	if err != nil || strings.ContainsRune(string(out), utf8.RuneError) {
-		return "", messages.Errorf(messages.CodeInvalidEncoding, "the text is not valid %s", clip(name, 40))
-	}
-	return string(out), nil
-}
-
-func byteOrderMark(data []byte) (encoding.Encoding, int) {
-	switch {
-	case len(data) >= 2 && data[0] == 0xff && data[1] == 0xfe:
-		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), 2
-	case len(data) >= 2 && data[0] == 0xfe && data[1] == 0xff:
-		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), 2
-	}
-	return nil, 0
+// escapes reports a declared 7-bit charset whose escape sequences are there.
+func escapes(data []byte, name string) bool {
+	return strings.EqualFold(name, "ISO-2022-JP") && bytes.IndexByte(data, 0x1b) >= 0 ||
+		strings.EqualFold(name, "HZ-GB-2312") && bytes.Contains(data, []byte("~{"))
 }
 
 func trimUTF8Mark(data []byte) []byte {

@@ -55,7 +55,7 @@ func fallback(in Input, declared format, known bool, charset string) (detected, 
 	if !known {
 		return out, nil
 	}
-	if text, _, err := decode(in.Data, charset); err != nil || looksBinary(text) {
+	if text, err := readable(in.Data, charset); err != nil || text.weak {
 		return detected{}, damaged("the file is no %s: its signature is missing", declared.name)
 	}
 	out.warnings = contradiction(declared, known, "", chosen)
