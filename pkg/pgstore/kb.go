@@ -37,6 +37,8 @@ type Generation struct {
 	Parser   string
 	Chunking messages.Chunking
 	Analyzer string
+	// Fingerprint is that of the analyzer's output when the generation was made; empty: not recorded, or not read.
+	Fingerprint string
 }
 
 // NewKB is what CreateKB needs beyond the request: everything resolved, nothing left to defaults.

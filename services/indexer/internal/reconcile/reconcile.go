@@ -19,6 +19,7 @@ import (
 // Store is what reconciling needs of the database.
 type Store interface {
 	OpenVersions(ctx context.Context, after int64, age time.Duration, limit int) ([]pgstore.OpenVersion, error)
+	OpenBuilds(ctx context.Context, after int64, age time.Duration, limit int) ([]pgstore.OpenVersion, error)
 	EmbedWork(ctx context.Context, ref messages.Ref) ([]messages.EmbedWork, error)
 	RaiseRun(ctx context.Context, ref messages.Ref) (int, error)
 }
@@ -44,7 +45,16 @@ type Reconciler struct {
 	seen    map[key]sighting
 }
 
-type key struct{ doc, version int64 }
+// key names a version, and for a build of a job the generation it is built in.
+type key struct{ doc, version, build int64 }
+
+func keyOf(ref messages.Ref) key {
+	k := key{doc: ref.DocKey, version: ref.Version}
+	if ref.Build {
+		k.build = ref.Generation
+	}
+	return k
+}
 
 // sighting is how far a version was, and since when; and how far the streams of stages were then.
 type sighting struct {
@@ -61,15 +71,29 @@ func New(store Store, finish Finisher, publish Publisher, js jetstream.JetStream
 
 const pageSize = 500
 
-// Pass looks at every open version once. One that cannot be helped now does not keep the others from it;
-// the errors are joined.
+// Pass looks at every open version and build once. One that cannot be helped now does not keep the others from
+// it; the errors are joined.
 func (r *Reconciler) Pass(ctx context.Context, now time.Time) error {
-	var problems []error
 	open, at := map[key]sighting{}, &positions{js: r.js, known: map[kbKey]position{}}
-	for after := int64(0); ; {
-		page, err := r.store.OpenVersions(ctx, after, r.grace/2, pageSize)
+	var problems []error
+	for _, list := range []lister{r.store.OpenVersions, r.store.OpenBuilds} {
+		found, err := r.lookAt(ctx, list, now, open, at)
 		if err != nil {
 			return err
+		}
+		problems = append(problems, found...)
+	}
+	r.seen = open
+	return errors.Join(problems...)
+}
+
+type lister func(ctx context.Context, after int64, age time.Duration, limit int) ([]pgstore.OpenVersion, error)
+
+func (r *Reconciler) lookAt(ctx context.Context, list lister, now time.Time, open map[key]sighting, at *positions) (problems []error, err error) {
+	for after := int64(0); ; {
+		page, err := list(ctx, after, r.grace/2, pageSize)
+		if err != nil {
+			return nil, err
 		}
 		for _, v := range page {
 			if err := r.look(ctx, v, now, open, at); err != nil && !errors.Is(err, pgstore.ErrStale) {
@@ -78,15 +102,14 @@ func (r *Reconciler) Pass(ctx context.Context, now time.Time) error {
 			after = v.Ref.DocKey
 		}
 		if len(page) < pageSize || ctx.Err() != nil {
-			r.seen = open
-			return errors.Join(problems...)
+			return problems, nil
 		}
 	}
 }
 
 // look helps a version that stood still for the grace time, and starts its time anew.
 func (r *Reconciler) look(ctx context.Context, v pgstore.OpenVersion, now time.Time, open map[key]sighting, at *positions) error {
-	k := key{v.Ref.DocKey, v.Ref.Version}
+	k := keyOf(v.Ref)
 	progress := fmt.Sprint(v.Status, v.Ref.Run, v.Staged, v.Vectors)
 	was, known := r.seen[k]
 	if !known || was.progress != progress {

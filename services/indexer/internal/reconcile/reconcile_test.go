@@ -63,6 +63,10 @@ func (b *bench) OpenVersions(context.Context, int64, time.Duration, int) ([]pgst
 	return []pgstore.OpenVersion{{Ref: b.ref, Status: messages.StatusIndexing, Expected: &one, Staged: 1, HasVectors: true}}, nil
 }
 
+func (b *bench) OpenBuilds(context.Context, int64, time.Duration, int) ([]pgstore.OpenVersion, error) {
+	return nil, nil
+}
+
 func (b *bench) EmbedWork(_ context.Context, ref messages.Ref) ([]messages.EmbedWork, error) {
 	return []messages.EmbedWork{{Ref: ref, Parts: 1, Chunks: []messages.EmbedChunk{{Text: "text"}}}}, nil
 }

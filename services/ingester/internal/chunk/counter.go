@@ -102,6 +102,14 @@ func CounterFor(model string) (Counter, error) {
 	return tiktoken{codec: codec}, nil
 }
 
+// SameCounter reports whether two models count alike, so that chunks cut for one fit the other. The empty name is
+// that of no model.
+func SameCounter(a, b string) bool {
+	x, known := encodingOf(a)
+	y, other := encodingOf(b)
+	return known == other && x == y
+}
+
 // encodingOf finds a model by the longest prefix of its name.
 func encodingOf(model string) (tokenizer.Encoding, bool) {
 	model = strings.TrimPrefix(strings.ToLower(model), "openai/")
