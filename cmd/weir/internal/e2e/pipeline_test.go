@@ -44,6 +44,8 @@ func TestPipeline(t *testing.T) {
 		{"sizes", sizes},
 		{"ids", ids},
 		{"last batches at once", lastBatchesAtOnce},
+		{"stores keep their contract", storesKeepTheirContract},
+		{"go client", goClient},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
