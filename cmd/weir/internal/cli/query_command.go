@@ -15,28 +15,31 @@ import (
 const contentRunes = 300
 
 type queryFlags struct {
-	kb        func() (string, error)
+	kbs       func() ([]string, error)
 	k         int
 	mode      string
 	explain   bool
 	full      bool
 	subspaces []string
 	filter    *string // nil: not given
+	rerank    rerankFlags
 }
 
 func queryCommand(s *Session) *cobra.Command {
 	f := &queryFlags{}
 	cmd := &cobra.Command{
 		Use:   "query TEXT...",
-		Short: "Ask a knowledge base",
+		Short: "Ask a knowledge base, or several",
 		Long: `Asks a knowledge base and prints the best chunks with document, page, heading and the score of each leg.
-Without --mode the knowledge base decides, by default hybrid: vectors and words together.`,
+Without --mode the knowledge base decides, by default hybrid: vectors and words together. Several --kb are asked
+together: one order for all, the same text once.`,
 		Example: `  weir query --kb demo how are chunks made
   weir query --kb demo --mode sparse --k 3 WEIR-2041
-  weir query --kb papers --filter "year >= 2024 AND NOT status = 'draft'" how are chunks made`,
+  weir query --kb papers --filter "year >= 2024 AND NOT status = 'draft'" how are chunks made
+  weir query --kb manuals --kb reports --rerank model how are chunks made`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kb, err := f.kb()
+			kbs, err := f.kbs()
 			if err != nil {
 				return err
 			}
@@ -47,20 +50,25 @@ Without --mode the knowledge base decides, by default hybrid: vectors and words 
 			if err != nil {
 				return err
 			}
-			var reply messages.RetrieveReply
-			if err := s.Request(cmd.Context(), kb, messages.OpRetrieve, in, &reply); err != nil {
+			scope, err := ofSeveral(kbs, &in)
+			if err != nil {
+				return err
+			}
+			reply, err := search(cmd.Context(), s, scope, in)
+			if err != nil {
 				return err
 			}
 			return s.Print(reply, func(w io.Writer) error { return printAnswers(w, reply, f.full, f.explain) })
 		},
 	}
-	f.kb = kbFlag(s, cmd)
+	f.kbs = kbsFlag(s, cmd)
+	f.rerank.bind(cmd)
 	fl := cmd.Flags()
 	fl.IntVar(&f.k, "k", 10, "how many chunks")
 	fl.StringVar(&f.mode, "mode", "", "hybrid, vector or sparse (default: the knowledge base's)")
 	fl.BoolVar(&f.explain, "explain", false, "show where the scores come from, how each leg answered and how long it took")
 	fl.BoolVar(&f.full, "full", false, "print whole chunks")
-	fl.StringArrayVar(&f.subspaces, "subspace", nil, "search only there; may be repeated")
+	fl.StringArrayVar(&f.subspaces, "subspace", nil, "search only there, with several --kb as KB/SUBSPACE; may be repeated")
 	f.filter = fl.String("filter", "", "only documents whose metadata meet this condition, in place of the knowledge base's filter")
 	return cmd
 }
@@ -89,7 +97,7 @@ func (f *queryFlags) request(text string) (messages.RetrieveRequest, error) {
 	if f.k < 1 {
 		return in, Usagef("--k: must be 1 or more")
 	}
-	return in, nil
+	return in, f.rerank.set(in.Configuration.Reranking)
 }
 
 // search is retrieve for other commands.
@@ -110,7 +118,7 @@ func printAnswers(w io.Writer, r messages.RetrieveReply, full, explain bool) err
 	if explain {
 		printDiagnostics(w, r.Diagnostics)
 	}
-	for _, note := range append(r.Diagnostics.Degraded, r.Diagnostics.Notes...) {
+	for _, note := range notes(r) {
 		fmt.Fprintf(w, "Note: %s\n", note)
 	}
 	if r.Truncated {
@@ -122,6 +130,9 @@ func printAnswers(w io.Writer, r messages.RetrieveReply, full, explain bool) err
 // place is document, page and heading of a hit.
 func place(hit messages.RetrievedChunk) string {
 	parts := []string{hit.DocID}
+	if len(hit.Sources) > 0 {
+		parts[0] = hit.Sources[0].KB + "/" + hit.DocID
+	}
 	if hit.Title != "" && hit.Title != hit.DocID {
 		parts[0] += " (" + hit.Title + ")"
 	}
@@ -176,8 +187,11 @@ func scores(hit messages.RetrievedChunk) string {
 		}
 		legs = append(legs, fmt.Sprintf("%s %.4f (%s)", leg.name, leg.detail.Raw, rank))
 	}
-	if len(legs) == 0 {
+	if len(legs) == 0 || hit.Explain.Model != nil && hit.Explain.Model.Omitted {
 		return out
+	}
+	if hit.Explain.Model != nil { // the legs only found it
+		return out + " by the rerank model; " + strings.Join(legs, ", ")
 	}
 	return out + " = " + strings.Join(legs, ", ")
 }
@@ -195,12 +209,27 @@ func excerpt(content string, full bool) string {
 }
 
 func printDiagnostics(w io.Writer, d messages.Diagnostics) {
-	fmt.Fprintf(w, "Fusion %s, generation %d. ", d.Fusion, d.Generation)
+	if len(d.KnowledgeBases) > 0 {
+		fmt.Fprintf(w, "Fusion %s over %d knowledge bases. ", d.Fusion, len(d.KnowledgeBases))
+	} else {
+		fmt.Fprintf(w, "Fusion %s, generation %d. ", d.Fusion, d.Generation)
+	}
 	fmt.Fprintf(w, "Time: %.1f ms (embedding %.1f, SQL %.1f, scoring %.1f).\n", d.Timing.TotalMillis, d.Timing.EmbedMillis, d.Timing.SQLMillis, d.Timing.ScoreMillis)
+	printLegs(w, "", d.Dense, d.FullText)
+	for _, kb := range d.KnowledgeBases {
+		printLegs(w, kb.KB+" ", kb.Dense, kb.FullText)
+	}
+	if r := d.Rerank; r != nil {
+		fmt.Fprintf(w, "  rerank model: %s, %d texts, %.1f ms\n", strings.TrimSpace(r.Provider+" "+r.Model), r.Documents, r.Millis)
+	}
+}
+
+// printLegs prints a line a leg; of is put before its name.
+func printLegs(w io.Writer, of string, dense, text *messages.LegDiagnostics) {
 	for _, leg := range []struct {
 		name string
 		d    *messages.LegDiagnostics
-	}{{"vector", d.Dense}, {"words", d.FullText}} {
+	}{{of + "vector", dense}, {of + "words", text}} {
 		if leg.d == nil {
 			continue
 		}
