@@ -1,12 +1,12 @@
 # Weir: everything a developer runs. `make help` lists it.
 
 EVAL ?= ../shared/eval
-export EVAL FUZZTIME BENCH BENCHTIME KEEP GOTESTFLAGS
+export CASE EVAL FUZZTIME BENCH BENCHTIME KEEP GOTESTFLAGS
 
-.PHONY: help setup build test lint fuzz bench eval tidy generate verify demo up down migrate
+.PHONY: help setup build test conformance lint fuzz bench eval tidy generate verify demo up down migrate
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install what Weir needs beyond Go into its state directory (Postgres, the embedding model)
 	@scripts/setup
@@ -16,6 +16,9 @@ build: ## weir, ingester, embedder, indexer, retriever into bin/
 
 test: ## every test, on private Postgres clusters (KEEP=1 leaves them; GOTESTFLAGS="-run X")
 	@scripts/test
+
+conformance: ## the cases of the retrieval contract, a line each (CASE=CT-18 for one)
+	@scripts/conformance
 
 lint: ## formatting, go vet, staticcheck, house rules
 	@scripts/lint

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -298,6 +299,19 @@ var matchers = map[string]func(v any, there bool, want any) bool{
 		a, ok := v.(float64)
 		b, ok2 := want.(float64)
 		return ok && ok2 && math.Abs(a-b) <= storeTolerance
+	},
+	"$in": func(v any, _ bool, want any) bool {
+		list, _ := want.([]any)
+		return slices.ContainsFunc(list, func(w any) bool { return reflect.DeepEqual(v, w) })
+	},
+	"$set": func(v any, _ bool, want any) bool {
+		a, _ := v.([]any)
+		b, _ := want.([]any)
+		has := func(list []any, x any) bool {
+			return slices.ContainsFunc(list, func(y any) bool { return reflect.DeepEqual(x, y) })
+		}
+		outside := func(of, list []any) bool { return slices.ContainsFunc(of, func(x any) bool { return !has(list, x) }) }
+		return len(a) == len(b) && !outside(a, b) && !outside(b, a)
 	},
 	"$atLeast": func(v any, _ bool, want any) bool { return ordered(v, want) >= 0 },
 	"$atMost":  func(v any, _ bool, want any) bool { return ordered(want, v) >= 0 },

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/embedder"
 	"github.com/weir-project/weir/services/indexer"
@@ -108,8 +109,10 @@ func (w *world) run(t *testing.T, connect testkit.Connect, store *pgstore.Store,
 	js := func() jetstream.JetStream { return w.stream(t, connect()) }
 	add(ingester.New(ingester.Config{}, ingester.Deps{JS: js(), Store: store, Logger: log, Ready: isReady}))
 	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: dims}, embedder.Deps{JS: js(), Logger: log, Ready: isReady}))
-	add(indexer.New(indexer.Config{Model: model, Dims: dims}, indexer.Deps{JS: js(), Store: store, Logger: log, Ready: isReady}))
-	add(retriever.New(retrieverConfig(rerankURL), retriever.Deps{NC: connect(), Store: store, Logger: log, Ready: isReady}))
+	rerank := service.RerankProviders{{Name: "stub", URL: rerankURL + "/rerank", Models: []string{"stub-model"}}}
+	add(indexer.New(indexer.Config{Model: model, Dims: dims, Rerank: rerank}, indexer.Deps{JS: js(), Store: store, Logger: log, Ready: isReady}))
+	// The limits are those under which the contract's cases are written.
+	add(retriever.New(retriever.Config{Limits: "tablestore", Rerank: rerank}, retriever.Deps{NC: connect(), Store: store, Logger: log, Ready: isReady}))
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	for _, svc := range all {
@@ -130,11 +133,6 @@ func (w *world) run(t *testing.T, connect testkit.Connect, store *pgstore.Store,
 			t.Fatalf("a service ended: %v", context.Cause(ctx))
 		}
 	}
-}
-
-// retrieverConfig has the limits under which the contract's cases are written.
-func retrieverConfig(_ string) retriever.Config {
-	return retriever.Config{Limits: "tablestore"}
 }
 
 // request makes a request and decodes the data of its reply into out, which may be nil.
