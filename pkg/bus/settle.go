@@ -110,7 +110,9 @@ func (s *Subscriber) deadLetter(l *lease, err error) Message {
 	d := l.delivery
 	h := make(Header, len(d.Header)+10)
 	for k, v := range d.Header {
-		h[k] = v
+		if !strings.EqualFold(k, messages.HeaderPassword) { // never stored, whoever sent it where it must not go
+			h[k] = v
+		}
 	}
 	s.deadHeaders(h, d, err)
 	for key, name := range map[string]string{messages.HeaderTenant: d.Tenant, messages.HeaderKB: d.KB} {

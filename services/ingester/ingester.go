@@ -88,6 +88,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	store := joined.New(deps.Store)
 	s.intake = intake.New(store, intake.NewUploads(deps.JS), deps.Logger, cfg.MaxDocumentBytes)
 	s.workers = worker.New(cfg.workers(deps))
+	s.intake.UnlockWith(s.workers)
 	parsing := stage.New(store, s.pub, s.workers, cfg.ParseWorkers, cfg.ParseMemoryBytes)
 	err = errors.Join(
 		s.addRunner(messages.StageIntake, cfg.IntakeWorkers, s.takeIn),
@@ -237,7 +238,7 @@ func (s *Service) request(ctx context.Context, r bus.Request, act func(context.C
 	}
 	v, err := act(ctx, intake.From{
 		Tenant: r.Tenant, KB: r.Scope, Source: source, SubmitID: id, Order: pgstore.Order{At: r.Received},
-		Header: func(name string) string { return r.Header[name] }, Body: r.Body,
+		Header: func(name string) string { return r.Header[name] }, Body: r.Body, Request: true,
 	})
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type From struct {
 	Order      pgstore.Order
 	Header     func(name string) string
 	Body       []byte
+	Request    bool // by request and reply, so that nothing of it was stored before
 }
 
 // Verdict is what became of it, and what is to be published before it is acknowledged.
@@ -51,6 +52,7 @@ type Intake struct {
 	log      *slog.Logger
 	maxBytes int64
 	now      func() time.Time
+	unlocker Unlocker
 }
 
 // New returns an intake that accepts documents of up to maxBytes.
@@ -72,6 +74,9 @@ func (in *Intake) Submit(ctx context.Context, from From) (Verdict, error) {
 		return Verdict{}, err
 	}
 	if err := checkScope(from, s.Tenant, s.KnowledgeBaseName); err != nil {
+		return Verdict{}, err
+	}
+	if err := in.unlock(ctx, from, s); err != nil {
 		return Verdict{}, err
 	}
 	return in.again(from, func() (Verdict, error) { return in.submit(ctx, from, s) })
