@@ -15,7 +15,7 @@ import (
 )
 
 // requests is how many random requests TestRandomRequests makes; WEIR_RANDOM_REQUESTS asks for more.
-const randomRequests = 2000
+const randomRequests = 10_000
 
 // vandal makes requests, most of them a little or altogether wrong.
 type vandal struct {
@@ -116,6 +116,12 @@ func (v vandal) retrieve() string {
 		"fullTextSearchConfiguration", v.leaf(v.object("numberOfResults", v.count(), "syntax", v.leaf(pick(v, `"plain"`, `"simple"`)), "k1", v.weight(), "b", v.weight())),
 		"rerankingConfiguration", v.leaf(rerank), "scoreThreshold", v.leaf("null", "0.5", "2"), "limits", v.leaf(`""`, `"tablestore"`),
 		"outputConfiguration", v.leaf(v.object("fields", v.leaf(`["of"]`, `["owner"]`, "[]"), "vector", v.leaf("true"), "content", v.leaf("false"))))
+	if v.IntN(3) == 0 {
+		conf = strings.Replace(`{`+v.filters()+`,`+conf[1:], ",}", "}", 1)
+		if v.IntN(2) == 0 {
+			query = v.leaf(`{"type":"FILTER"}`, `{"type":"FILTER","text":"pump"}`)
+		}
+	}
 	body := fmt.Sprintf(`{"retrievalQuery":%s,"retrievalConfiguration":%s,`, query, conf) + v.object(
 		"explain", v.leaf("true"), "highlight", v.leaf("true"), "allowPartial", v.leaf("true"), "subspace", v.leaf(`["_default"]`, `["x"]`),
 		"groupBy", v.leaf(v.object("type", `"document"`, "chunksPerGroup", v.count())), "knowledgeBaseName", v.leaf(`"docs"`, `"x"`))[1:]
@@ -123,6 +129,18 @@ func (v vandal) retrieve() string {
 		body = strings.TrimSuffix(body, "}") + `,"cursor":` + v.leaf(`"AQID"`, `"x"`, `""`) + "}"
 	}
 	return strings.Replace(body, ",}", "}", 1)
+}
+
+// filters is a filter, as JSON or as an expression.
+func (v vandal) filters() string {
+	if v.IntN(2) == 0 {
+		return `"filterExpression":` + v.leaf(pick(v, `"of = 'd01'"`, `"NOT (of IN ('d02', 'd03') OR of IS NULL)"`),
+			`"owner = 'x'"`, `"of >"`, `"nothing = 1"`, strconv.Quote(strings.Repeat("(", v.IntN(3000))), strconv.Quote(strings.Repeat("NOT ", v.IntN(900))+"of = 'd01'"))
+	}
+	n := v.IntN(40)
+	return `"filter":` + v.leaf(`{"notAll":[{"equals":{"key":"of","value":"d01"}},{"isNull":{"key":"of"}}]}`,
+		`{"equals":{"key":"owner","value":"x"}}`, `{"in":{"key":"of","value":[]}}`, `{"lessThan":{"key":"of","value":1}}`, `{"andAll":[]}`,
+		strings.Repeat(`{"orAll":[`, n)+`{"isNotNull":{"key":"of"}}`+strings.Repeat(`]}`, n))
 }
 
 // request is a subject's last tokens and a body.
