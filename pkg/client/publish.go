@@ -216,7 +216,7 @@ func (o *Outgoing) readFrom(ctx context.Context, s messages.Submit, r io.Reader)
 		return o.upload(ctx, s, io.MultiReader(bytes.NewReader(head), r))
 	}
 	if limit := o.kb.c.opts.MaxDocumentBytes; int64(len(head)) > limit {
-		return TooLarge(limit)
+		return tooLarge(limit)
 	}
 	o.msg.Header, o.msg.Body = headers, head
 	return nil
@@ -263,7 +263,7 @@ func (o *Outgoing) upload(ctx context.Context, s messages.Submit, r io.Reader) e
 	}
 	o.object = name
 	if int64(info.Size) > limit {
-		return errors.Join(TooLarge(limit), o.Discard(ctx))
+		return errors.Join(tooLarge(limit), o.Discard(ctx))
 	}
 	s.Text, s.Data, s.Upload = nil, nil, &messages.Upload{Object: name, Size: int64(info.Size)}
 	o.msg.Header = nil
@@ -273,8 +273,8 @@ func (o *Outgoing) upload(ctx context.Context, s messages.Submit, r io.Reader) e
 	return nil
 }
 
-// TooLarge is the error of a content over a limit.
-func TooLarge(limitBytes int64) *messages.Error {
+// tooLarge is the error of a content over a limit.
+func tooLarge(limitBytes int64) *messages.Error {
 	return &messages.Error{
 		Code: messages.CodeDocumentTooLarge, Field: "data", Message: fmt.Sprintf("has more than the limit of %d bytes", limitBytes),
 	}

@@ -104,7 +104,7 @@ type ResultSource struct {
 }
 
 // UnmarshalJSON refuses a result without its required keys.
-func (r *MultiKBRetrievalResult) UnmarshalJSON(data []byte) error {
+func (e *MultiKBRetrievalResult) UnmarshalJSON(data []byte) error {
 	type plain MultiKBRetrievalResult
 	out := plain{Metadata: map[string]any{}, KBIDs: []string{}}
 	seen, err := decodeResult(data, &out)
@@ -117,7 +117,7 @@ func (r *MultiKBRetrievalResult) UnmarshalJSON(data []byte) error {
 	if out.Metadata == nil {
 		out.Metadata = map[string]any{}
 	}
-	*r = MultiKBRetrievalResult(out)
+	*e = MultiKBRetrievalResult(out)
 	return nil
 }
 

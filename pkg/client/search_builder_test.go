@@ -28,7 +28,8 @@ func requestOf(t *testing.T, b *SearchBuilder) string {
 // treeOf is the canonical form of what a builder asks for, "" for nothing.
 func treeOf(t *testing.T, b interface {
 	FilterJSON() (json.RawMessage, error)
-}) string {
+},
+) string {
 	t.Helper()
 	raw, err := b.FilterJSON()
 	if err != nil {

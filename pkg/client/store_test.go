@@ -41,23 +41,27 @@ func TestQueriesOfAStoreOnTheWire(t *testing.T) {
 		want string
 	}{
 		{
-			"vector", StoreQuery{Mode: ModeVector, Text: "q", Vector: []float32{1}, TopK: 3, Subspace: []string{"s"}},
+			"vector",
+			StoreQuery{Mode: ModeVector, Text: "q", Vector: []float32{1}, TopK: 3, Subspace: []string{"s"}},
 			`{"subspace":["s"],"retrievalQuery":{"type":"TEXT","text":"q","vector":[1]},"retrievalConfiguration":{"searchType":["DENSE_VECTOR"],` +
 				`"denseVectorSearchConfiguration":{"numberOfResults":3,"fallbackToFullText":false},"rerankingConfiguration":{"numberOfResults":3},` + rest + `}}`,
 		},
 		{
-			"sparse", StoreQuery{Mode: ModeSparse, Text: "q", TopK: 3, Filter: ready(t, "a = 1")},
+			"sparse",
+			StoreQuery{Mode: ModeSparse, Text: "q", TopK: 3, Filter: ready(t, "a = 1")},
 			`{"retrievalQuery":{"type":"TEXT","text":"q"},"retrievalConfiguration":{"searchType":["FULL_TEXT"],"fullTextSearchConfiguration":{"numberOfResults":3},` +
 				`"rerankingConfiguration":{"numberOfResults":3},` + rest + `,"filter":{"equals":{"key":"a","value":1}}}}`,
 		},
 		{
-			"hybrid", StoreQuery{Mode: ModeHybrid, Text: "q", TopK: 3, Alpha: &alpha, Candidates: 200},
+			"hybrid",
+			StoreQuery{Mode: ModeHybrid, Text: "q", TopK: 3, Alpha: &alpha, Candidates: 200},
 			`{"retrievalQuery":{"type":"TEXT","text":"q"},"retrievalConfiguration":{"searchType":["DENSE_VECTOR","FULL_TEXT"],` +
 				`"denseVectorSearchConfiguration":{"numberOfResults":200,"fallbackToFullText":false},"fullTextSearchConfiguration":{"numberOfResults":200},` +
 				`"rerankingConfiguration":{"type":"RRF","numberOfResults":3,"rrfConfiguration":{"denseVectorSearchWeight":0.25,"fullTextSearchWeight":0.75,"k":60}},` + rest + `}}`,
 		},
 		{
-			"conditions", StoreQuery{FilterOnly: true, TopK: 3, Filter: ready(t, "a = 1"), OutputFields: []string{"a"}, OutputVector: true},
+			"conditions",
+			StoreQuery{FilterOnly: true, TopK: 3, Filter: ready(t, "a = 1"), OutputFields: []string{"a"}, OutputVector: true},
 			`{"retrievalQuery":{"type":"FILTER"},"retrievalConfiguration":{"rerankingConfiguration":{"numberOfResults":3},` + rest +
 				`,"outputConfiguration":{"fields":["a"],"vector":true},"filter":{"equals":{"key":"a","value":1}}}}`,
 		},

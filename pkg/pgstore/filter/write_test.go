@@ -21,8 +21,10 @@ func TestFiltersAreWrittenAsExpressions(t *testing.T) {
 		{`{"greaterThan":{"key":"score","value":123456789012345678901234}}`, "score > 1.23456789012345678901234e23"},
 		{`{"lessThan":{"key":"score","value":12345678901234567890}}`, "score < 12345678901234567890e0"},
 		{`{"andAll":[{"notAll":[{"notAll":[{"isNull":{"key":"a"}}]}]}]}`, "NOT NOT a IS NULL"},
-		{`{"notAll":[{"equals":{"key":"a","value":1}},{"orAll":[{"lessThan":{"key":"b","value":2}},{"isNotNull":{"key":"c"}}]}]}`,
-			"NOT (a = 1 OR (b < 2 OR c IS NOT NULL))"},
+		{
+			`{"notAll":[{"equals":{"key":"a","value":1}},{"orAll":[{"lessThan":{"key":"b","value":2}},{"isNotNull":{"key":"c"}}]}]}`,
+			"NOT (a = 1 OR (b < 2 OR c IS NOT NULL))",
+		},
 	} {
 		f := mustJSON(t, c.json)
 		got, err := filter.Expression(f)

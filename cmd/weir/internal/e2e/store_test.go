@@ -52,10 +52,10 @@ func publishShelf(s *system, kb string) *client.Store {
 }
 
 // inMemory is the same shelf with the vectors that the real store has.
-func inMemory(t testing.TB, real client.VectorStore) *memoryStore {
+func inMemory(t testing.TB, like client.VectorStore) *memoryStore {
 	t.Helper()
 	m := &memoryStore{schema: shelfSchema}
-	for _, r := range find(t, real, client.StoreQuery{FilterOnly: true, Filter: where(t, "year > 0"), TopK: 100, OutputVector: true}) {
+	for _, r := range find(t, like, client.StoreQuery{FilterOnly: true, Filter: where(t, "year > 0"), TopK: 100, OutputVector: true}) {
 		metadata, err := json.Marshal(r.Metadata)
 		if err != nil {
 			t.Fatal(err)
@@ -94,8 +94,8 @@ func storeDocs(found []client.SearchResult) string {
 
 // storesKeepTheirContract looks at the store over NATS, and at the one in memory that tests may use for it.
 func storesKeepTheirContract(s *system) {
-	real := publishShelf(s, "shelf")
-	for name, store := range map[string]client.VectorStore{"over NATS": real, "in memory": inMemory(s.t, real)} {
+	onNATS := publishShelf(s, "shelf")
+	for name, store := range map[string]client.VectorStore{"over NATS": onNATS, "in memory": inMemory(s.t, onNATS)} {
 		s.t.(*testing.T).Run(name, func(t *testing.T) {
 			t.Run("words", func(t *testing.T) { sparseContract(t, store) })
 			t.Run("vectors", func(t *testing.T) { vectorContract(t, store) })
@@ -114,8 +114,12 @@ func sparseContract(t *testing.T, store client.VectorStore) {
 		top          int
 		want         string
 	}{
-		{"harbour crane", "", 10, "b a c"}, {"harbour crane", "", 2, "b a"}, {"harbour crane", "year < 2022", 10, "b a"},
-		{"bird", "", 10, "e c"}, {"bird", "category = 'town'", 10, ""}, {"nowhere", "", 10, ""},
+		{"harbour crane", "", 10, "b a c"},
+		{"harbour crane", "", 2, "b a"},
+		{"harbour crane", "year < 2022", 10, "b a"},
+		{"bird", "", 10, "e c"},
+		{"bird", "category = 'town'", 10, ""},
+		{"nowhere", "", 10, ""},
 	} {
 		q := client.StoreQuery{Mode: client.ModeSparse, Text: c.query, TopK: c.top}
 		if c.where != "" {
