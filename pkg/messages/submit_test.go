@@ -156,6 +156,17 @@ func TestRefusedRawFormsNameTheField(t *testing.T) {
 	wantField(t, "delete in a reserved subspace", err, "subspace")
 }
 
+func TestJSONThatIsNoUTF8IsOneErrorAtBothDoors(t *testing.T) {
+	body := []byte("{\"docId\":\"a\xff\",\"text\":\"x\"}")
+	_, submit := DecodeSubmit(none, body)
+	_, remove := DecodeDelete(none, body)
+	for door, err := range map[string]error{"submit": submit, "delete": remove} {
+		if e, ok := AsError(err); !ok || e.Code != CodeInvalidEncoding || e.Field != "body" {
+			t.Errorf("%s: got %v, want INVALID_ENCODING of the body", door, err)
+		}
+	}
+}
+
 func TestAnEmptyRawBodyIsAnEmptyDocument(t *testing.T) {
 	s, err := DecodeSubmit(rawForm{Headers: map[string]string{HeaderDocID: "a"}}.get, nil)
 	if err != nil || s.Data == nil || len(s.Data) != 0 {
