@@ -1,9 +1,10 @@
 # Weir: everything a developer runs. `make help` lists it.
 
 EVAL ?= ../shared/eval
-export CASE EVAL FUZZTIME BENCH BENCHTIME KEEP GOTESTFLAGS
+CORPUS ?= ../shared/corpus
+export CASE CORPUS CORPUSFLAGS EVAL FUZZTIME BENCH BENCHTIME KEEP GOTESTFLAGS
 
-.PHONY: help setup build test conformance lint fuzz bench eval tidy generate verify demo up down migrate
+.PHONY: help setup build test conformance lint fuzz bench eval corpus tidy generate verify demo up down migrate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +41,9 @@ generate: ## go generate in every module
 
 verify: ## fail when modules are untidy, generated files stale or code unformatted
 	@scripts/verify
+
+corpus: ## parse a folder of files with an expect.jsonl and judge it (CORPUS=DIR, CORPUSFLAGS="-damaged 1000 -runs 10 -pdf-engine gate")
+	@scripts/corpus
 
 demo: setup build ## start everything, publish the examples, ask three questions
 	@bin/weir demo
