@@ -243,6 +243,15 @@ type UpdateKB struct {
 	Metadata          MetadataSchema  `json:"metadata,omitempty"`
 	Retrieval         json.RawMessage `json:"retrievalConfiguration,omitempty"`
 	MandatoryFilter   json.RawMessage `json:"mandatoryFilter,omitempty"`
+	// Another space, chunking or analyzer starts a job that builds the index anew beside the live one.
+	Embedding *Embedding `json:"embeddingConfiguration,omitempty"`
+	Chunking  *Chunking  `json:"chunkingConfiguration,omitempty"`
+	Analyzer  string     `json:"analyzer,omitempty"`
+}
+
+// Reindexes reports whether the update concerns what an index is made with.
+func (u *UpdateKB) Reindexes() bool {
+	return u.Embedding != nil || u.Chunking != nil || u.Analyzer != ""
 }
 
 // KBInfo describes a knowledge base in replies.
@@ -260,6 +269,7 @@ type KBInfo struct {
 	Retrieval         json.RawMessage   `json:"retrievalConfiguration,omitempty"`
 	MandatoryFilter   json.RawMessage   `json:"mandatoryFilter,omitempty"`
 	Generation        int64             `json:"generation"`
+	JobID             int64             `json:"jobId,omitempty"` // of kb_update: the job that the change started
 	CreatedAt         time.Time         `json:"createdAt"`
 	UpdatedAt         time.Time         `json:"updatedAt"`
 	Documents         *DocumentCounts   `json:"documents,omitempty"` // of kb_get

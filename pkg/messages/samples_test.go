@@ -54,6 +54,9 @@ var all = []struct {
 		MandatoryFilter: raw(`{"orAll":[{"equals":{"key":"owner","value":"$tenant"}},{"isNull":{"key":"owner"}}]}`),
 		Retrieval:       raw(`{"filterLimits":{"depth":4,"conditions":32}}`),
 	}, true},
+	{"kb_update_reindex", &UpdateKB{
+		KnowledgeBaseName: "manuals", Embedding: &Embedding{Model: "intfloat/multilingual-e5-base", Dims: 768}, Chunking: &Chunking{Size: 300}, Analyzer: "lex1",
+	}, true},
 	{"kb_ref", &KBRef{KnowledgeBaseName: "manuals"}, true},
 	{"kb_list_request", &Page{MaxResults: 20, NextToken: "manuals"}, true},
 	{"kb_info", sampleKBInfo(), false},

@@ -38,6 +38,7 @@ func (s *Searcher) CacheStats() postings.CacheStats { return s.cache.Stats() }
 // SearchPlan is a search with everything decided. At least one leg is set.
 type SearchPlan struct {
 	KB        KB        // as resolved; ErrGenerationChanged when it is not so any more
+	Beside    bool      // the generation is another than the live one: built or retained
 	Subspaces []string  // nil: all; empty: none
 	Where     Predicate // nil: no restriction
 	Match     string    // a condition on the lexemes of every result, of either leg, made by Condition; empty: none
@@ -219,14 +220,19 @@ func (r *searchRun) legs(ctx context.Context, b *pgx.Batch) error {
 // check queues the proof that the snapshot holds what the caller resolved.
 func (r *searchRun) check(b *pgx.Batch) {
 	kb := &r.plan.KB
-	b.Queue(query("search_check"), kb.ID, kb.Revision, kb.Generation.ID).QueryRow(func(row pgx.Row) error {
+	found := func(row pgx.Row) error {
 		var current bool
 		err := row.Scan(&current)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrGenerationChanged
 		}
 		return err
-	})
+	}
+	if r.plan.Beside {
+		b.Queue(query("search_check_beside"), kb.ID, kb.Generation.ID).QueryRow(found)
+		return
+	}
+	b.Queue(query("search_check"), kb.ID, kb.Revision, kb.Generation.ID).QueryRow(found)
 }
 
 // gather runs the hybrid statement and joins what it finds with the full-text hits. A dense list that

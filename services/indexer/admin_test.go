@@ -41,7 +41,7 @@ func newOffice(t *testing.T) *office {
 		return o.probe
 	}
 	o.admin = admin.New(l.store, js, &o.sent, probe, messages.Space{Model: "default-model", Dims: 8, Metric: "cosine", Normalized: true},
-		messages.RerankProviders{{Name: "local", Models: []string{"small", "large"}}})
+		messages.RerankProviders{{Name: "local", Models: []string{"small", "large"}}}, func() {})
 	return o
 }
 

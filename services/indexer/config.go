@@ -37,6 +37,10 @@ type Config struct {
 	Dims  int
 	// Rerank is the rerank models that knowledge bases may name in their defaults: those of the retriever.
 	Rerank service.RerankProviders
+	// JobLease is how long a job waits for an indexer that died while it ran it; 0: 15 s. JobWindow is how many
+	// documents of a job are on their way at once; 0: 256.
+	JobLease  time.Duration
+	JobWindow int
 	// DrainTimeout is how long work in hand may take at the end; 0: 15 s.
 	DrainTimeout time.Duration
 }
@@ -47,7 +51,7 @@ func DefaultConfig() Config {
 	return Config{
 		Workers: 256, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond, GroupSpacing: time.Second,
 		ReconcileEvery: time.Minute, Grace: time.Minute, HousekeepingEvery: 5 * time.Minute, QueryGrace: 2 * time.Minute,
-		Model: space.Model, Dims: space.Dims, DrainTimeout: 15 * time.Second,
+		Model: space.Model, Dims: space.Dims, JobLease: 15 * time.Second, JobWindow: 256, DrainTimeout: 15 * time.Second,
 	}
 }
 
@@ -55,6 +59,7 @@ func (c Config) withDefaults() Config {
 	d := DefaultConfig()
 	for _, f := range []struct{ field, value *int }{
 		{&c.Workers, &d.Workers}, {&c.Requests, &d.Requests}, {&c.GroupDocs, &d.GroupDocs}, {&c.GroupChunks, &d.GroupChunks},
+		{&c.JobWindow, &d.JobWindow},
 	} {
 		if *f.field == 0 {
 			*f.field = *f.value
@@ -67,6 +72,7 @@ func (c Config) withDefaults() Config {
 		{&c.Grace, &d.Grace},
 		{&c.HousekeepingEvery, &d.HousekeepingEvery},
 		{&c.QueryGrace, &d.QueryGrace},
+		{&c.JobLease, &d.JobLease},
 		{&c.DrainTimeout, &d.DrainTimeout},
 	} {
 		if *f.field == 0 {
@@ -94,6 +100,8 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Model, "default-model", c.Model, "embedding model of knowledge bases that name none")
 	fs.IntVar(&c.Dims, "default-dims", c.Dims, "its dimensions")
 	fs.Var(&c.Rerank, service.RerankProvidersFlag, service.RerankProvidersHelp)
+	fs.DurationVar(&c.JobLease, "job-lease", c.JobLease, "how long a job waits for an indexer that died")
+	fs.IntVar(&c.JobWindow, "job-window", c.JobWindow, "documents of a job on their way at once")
 	fs.DurationVar(&c.DrainTimeout, "indexer-drain-timeout", c.DrainTimeout, "time for work in hand at the end")
 }
 
@@ -102,7 +110,7 @@ func (c *Config) Validate() error {
 	var problems []error
 	for flag, n := range map[string]int{
 		"indexer-workers": c.Workers, "indexer-requests": c.Requests, "indexer-group-docs": c.GroupDocs,
-		"indexer-group-chunks": c.GroupChunks, "default-dims": c.Dims,
+		"indexer-group-chunks": c.GroupChunks, "default-dims": c.Dims, "job-window": c.JobWindow,
 	} {
 		if n < 0 {
 			problems = append(problems, fmt.Errorf("%s: must not be negative", flag))
@@ -110,7 +118,7 @@ func (c *Config) Validate() error {
 	}
 	for flag, d := range map[string]time.Duration{
 		"indexer-group-wait": c.GroupWait, "indexer-group-spacing": c.GroupSpacing, "reconcile-every": c.ReconcileEvery, "reconcile-grace": c.Grace,
-		"housekeeping-every": c.HousekeepingEvery, "query-grace": c.QueryGrace, "indexer-drain-timeout": c.DrainTimeout,
+		"housekeeping-every": c.HousekeepingEvery, "query-grace": c.QueryGrace, "indexer-drain-timeout": c.DrainTimeout, "job-lease": c.JobLease,
 	} {
 		if d < 0 {
 			problems = append(problems, fmt.Errorf("%s: must not be negative", flag))

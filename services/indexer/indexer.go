@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,6 +24,7 @@ import (
 	"github.com/weir-project/weir/services/indexer/internal/commit"
 	"github.com/weir-project/weir/services/indexer/internal/dead"
 	"github.com/weir-project/weir/services/indexer/internal/index"
+	"github.com/weir-project/weir/services/indexer/internal/jobs"
 	"github.com/weir-project/weir/services/indexer/internal/reconcile"
 	"github.com/weir-project/weir/services/indexer/internal/upkeep"
 )
@@ -69,6 +72,7 @@ type Service struct {
 	keeper     *upkeep.Housekeeper
 	reconciler *reconcile.Reconciler
 	admin      *admin.Admin
+	jobs       *jobs.Runner
 	runners    []*bus.Runner
 }
 
@@ -92,7 +96,11 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	indexing := index.New(deps.Store, s.committer)
 	letters := dead.New(deps.Store)
 	s.reconciler = reconcile.New(deps.Store, indexing, s.pub, deps.JS, deps.Logger, cfg.Grace)
-	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)), cfg.Rerank.Names())
+	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)), cfg.Rerank.Names(), func() { s.jobs.Wake() })
+	searcher := pgstore.NewSearcher(deps.Store, gateCacheBytes)
+	s.jobs = jobs.New(deps.Store, s.pub, jobs.NewMeasure(deps.Store, searcher, s.embedQueries), deps.Logger, jobs.Config{
+		Owner: owner(), Lease: cfg.JobLease, Window: cfg.JobWindow,
+	})
 	err = errors.Join(
 		s.addRunner(messages.StageIndex, cfg.Workers, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
 			return indexing.Handle(ctx, d.Body)
@@ -105,7 +113,19 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	return s, nil
 }
 
-const deadWorkers = 4
+const (
+	deadWorkers    = 4
+	gateCacheBytes = 64 << 20 // of segments that gates of jobs read
+)
+
+// owner names this process in leases, for people.
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
 
 func (s *Service) telemetry() bus.Telemetry {
 	return bus.Telemetry{Log: s.deps.Logger, Tracer: s.deps.Tracer, Meter: s.deps.Meter}
@@ -151,6 +171,7 @@ func (s *Service) run(ctx context.Context) error {
 	g.Go(func() error { return s.reconcile(ctx) })
 	g.Go(func() error { return s.merger.Run(ctx, s.cfg.HousekeepingEvery) })
 	g.Go(func() error { return s.keeper.Run(ctx, s.cfg.HousekeepingEvery) })
+	g.Go(func() error { return s.jobs.Run(ctx) })
 	return g.Wait()
 }
 
@@ -238,6 +259,14 @@ func (s *Service) endpoints() []bus.Endpoint {
 		tenant(messages.OpDLQGet, s.admin.GetDead),
 		tenant(messages.OpDLQReplay, s.admin.ReplayDead),
 		tenant(messages.OpDLQDiscard, s.admin.DiscardDead),
+		tenant(messages.OpJobStart, s.admin.StartJob),
+		tenant(messages.OpJobList, s.admin.ListJobs),
+		tenant(messages.OpJobGet, s.admin.GetJob),
+		tenant(messages.OpJobPause, s.admin.PauseJob),
+		tenant(messages.OpJobResume, s.admin.ResumeJob),
+		tenant(messages.OpJobCancel, s.admin.CancelJob),
+		tenant(messages.OpJobApprove, s.admin.ApproveJob),
+		tenant(messages.OpJobRollback, s.admin.RollbackJob),
 	}
 }
 
@@ -252,9 +281,7 @@ func (s *Service) deleteKB(ctx context.Context, r bus.Request) (any, error) {
 
 // probe asks the embedder for one vector of a space.
 func (s *Service) probe(ctx context.Context, space messages.Space) error {
-	client := bus.Client{NC: s.deps.Requests, Telemetry: s.telemetry()}
-	var reply messages.EmbedReply
-	err := client.Call(ctx, messages.SubjectEmbed, nil, messages.EmbedRequest{Space: space, Texts: []string{"dimension probe"}}, &reply)
+	_, err := s.embedQueries(ctx, space, []string{"dimension probe"})
 	if err == nil {
 		return nil
 	}
@@ -262,4 +289,30 @@ func (s *Service) probe(ctx context.Context, space messages.Space) error {
 		return messages.Errorf(messages.CodeEmbeddingUnavailable, "the embedding server cannot be asked about model %s: %s", space.Model, e.Message)
 	}
 	return err
+}
+
+// maxTexts is how many texts a call of the embedder may carry.
+const maxTexts = 64
+
+// embedQueries asks the embedder for query vectors.
+func (s *Service) embedQueries(ctx context.Context, space messages.Space, texts []string) ([][]float32, error) {
+	client := bus.Client{NC: s.deps.Requests, Telemetry: s.telemetry()}
+	out := make([][]float32, 0, len(texts))
+	for part := range slices.Chunk(texts, maxTexts) {
+		var reply messages.EmbedReply
+		if err := client.Call(ctx, messages.SubjectEmbed, nil, messages.EmbedRequest{Space: space, Texts: part}, &reply); err != nil {
+			return nil, err
+		}
+		if len(reply.Vectors) != len(part) {
+			return nil, fmt.Errorf("embed %d queries: got %d vectors", len(part), len(reply.Vectors))
+		}
+		for _, raw := range reply.Vectors {
+			v, err := embedding.DecodeVector(raw)
+			if err != nil {
+				return nil, fmt.Errorf("embed queries: %w", err)
+			}
+			out = append(out, v)
+		}
+	}
+	return out, nil
 }

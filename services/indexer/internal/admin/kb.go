@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -34,6 +35,7 @@ type Store interface {
 	GetDeadLetter(ctx context.Context, tenant string, id int64) (messages.DeadLetterDetail, error)
 	MarkDeadLetter(ctx context.Context, tenant string, id int64, state string) error
 	ReopenVersion(ctx context.Context, tenant, kb, subspace, docID string, version int64) (messages.Ref, bool, error)
+	JobStore
 }
 
 // Prober embeds one text to learn whether a space is served as declared. Its errors are for the caller.
@@ -52,11 +54,15 @@ type Admin struct {
 	probe   Prober
 	space   messages.Space // of knowledge bases that name no model
 	rerank  messages.RerankProviders
+	wake    func() // of what runs jobs
 }
 
-// New returns an Admin. space is that of knowledge bases that name no model, rerank what their defaults may name.
-func New(store Store, js jetstream.JetStream, publish Publisher, probe Prober, space messages.Space, rerank messages.RerankProviders) *Admin {
-	return &Admin{store: store, js: js, publish: publish, probe: probe, space: space, rerank: rerank}
+// New returns an Admin. space is that of knowledge bases that name no model, rerank what their defaults may name;
+// wake is called when there may be something to do for a job.
+func New(
+	store Store, js jetstream.JetStream, publish Publisher, probe Prober, space messages.Space, rerank messages.RerankProviders, wake func(),
+) *Admin {
+	return &Admin{store: store, js: js, publish: publish, probe: probe, space: space, rerank: rerank, wake: wake}
 }
 
 // uploadBucketBytes bounds what a tenant may have waiting in its upload bucket.
@@ -145,11 +151,18 @@ func (a *Admin) resolveSpace(e *messages.Embedding) (messages.Space, error) {
 	if e == nil {
 		return a.space, nil
 	}
-	space := a.space
-	if e.Model != "" && e.Model != space.Model {
-		if e.Dims == 0 {
-			return space, messages.Invalid("embeddingConfiguration.dims", "must be given with a model")
-		}
+	return a.spaceFrom(a.space, e)
+}
+
+// spaceFrom fills what is left open from a space, when the model is the same.
+func (a *Admin) spaceFrom(space messages.Space, e *messages.Embedding) (messages.Space, error) {
+	switch {
+	case e.Model == "" || e.Model == space.Model:
+	case e.Model == a.space.Model && (e.Dims == 0 || e.Dims == a.space.Dims):
+		space = a.space
+	case e.Dims == 0:
+		return space, messages.Invalid("embeddingConfiguration.dims", "must be given with a model")
+	default:
 		space = messages.Space(embedding.SpaceOf(e.Model, e.Dims))
 	}
 	if e.Dims != 0 {
@@ -204,11 +217,37 @@ func (a *Admin) UpdateKB(ctx context.Context, r bus.Request) (any, error) {
 			return nil, err
 		}
 	}
+	return a.updateAndReindex(ctx, r, in, u)
+}
+
+// updateAndReindex starts a job where the request asks for another configuration of the index, and changes the
+// rest at once. Nothing of it happens when the job cannot begin.
+func (a *Admin) updateAndReindex(ctx context.Context, r bus.Request, in messages.UpdateKB, u pgstore.KBUpdate) (any, error) {
+	var job messages.JobInfo
+	if in.Reindexes() {
+		now, err := a.store.LoadKB(ctx, r.Tenant, r.Scope)
+		if err != nil {
+			return nil, err
+		}
+		n, err := a.newJob(now, messages.StartJob{Embedding: in.Embedding, Chunking: in.Chunking, Analyzer: in.Analyzer})
+		if err != nil {
+			return nil, err
+		}
+		n.Target.Parser = now.Generation.Parser
+		if !reflect.DeepEqual(n.Target.Config(), now.Generation.Config()) {
+			n.Target.Parser = ParserVersion
+			if job, err = a.start(ctx, n, false); err != nil {
+				return nil, err
+			}
+		}
+	}
 	kb, err := a.store.UpdateKB(ctx, r.Tenant, r.Scope, u)
 	if err != nil {
 		return nil, err
 	}
-	return kb.Info(), nil
+	info := kb.Info()
+	info.JobID = job.ID
+	return info, nil
 }
 
 // checkRetrieval checks a default retrieval configuration whole, its filters and its rerank model as well.
@@ -240,8 +279,8 @@ func orNone(raw json.RawMessage) json.RawMessage {
 
 func update(in messages.UpdateKB) (pgstore.KBUpdate, error) {
 	u := pgstore.KBUpdate{AddFields: in.Metadata}
-	if in.Description == nil && in.Tags == nil && in.Metadata == nil && in.Retrieval == nil && in.MandatoryFilter == nil {
-		return u, messages.Invalid("body", "must give description, tags, metadata, retrievalConfiguration or mandatoryFilter")
+	if in.Description == nil && in.Tags == nil && in.Metadata == nil && in.Retrieval == nil && in.MandatoryFilter == nil && !in.Reindexes() {
+		return u, messages.Invalid("body", "must give description, tags, metadata, retrievalConfiguration, mandatoryFilter, embeddingConfiguration, chunkingConfiguration or analyzer")
 	}
 	if in.Description != nil {
 		u.Description = new(string)

@@ -22,7 +22,7 @@ type Publisher interface {
 	PublishAck(ctx context.Context, msgs ...bus.Message) ([]bus.Ack, error)
 }
 
-// Housekeeper ends what deleted knowledge bases left open, purges them, and sweeps.
+// Housekeeper ends what deleted knowledge bases left open, purges them, drops generations that are over, and sweeps.
 type Housekeeper struct {
 	store   Store
 	publish Publisher
@@ -71,11 +71,23 @@ func (h *Housekeeper) round(ctx context.Context) {
 		h.log.Info("purged a deleted knowledge base", "kb", name)
 	}
 	h.failed(ctx, "purge deleted knowledge bases", err)
+	h.dropGenerations(ctx)
 	n, err := h.store.Sweep(ctx, pgstore.SweepAges{Blobs: blobAge, Receipts: receiptAge, Tombstones: tombstoneAge})
 	if n > 0 {
 		h.log.Debug("swept", "rows", n)
 	}
 	h.failed(ctx, "sweep", err)
+}
+
+// dropGenerations ends what jobs have kept for a rollback and drops what they left.
+func (h *Housekeeper) dropGenerations(ctx context.Context) {
+	_, err := h.store.ExpireGenerations(ctx)
+	h.failed(ctx, "expire retained generations", err)
+	dropped, err := h.store.DropGenerations(ctx, h.grace)
+	for _, id := range dropped {
+		h.log.Info("dropped a generation", "generation", id)
+	}
+	h.failed(ctx, "drop generations", err)
 }
 
 func (h *Housekeeper) failed(ctx context.Context, what string, err error) {

@@ -16,6 +16,8 @@ type Store interface {
 	MergeSegments(ctx context.Context, generation int64) (bool, error)
 	OrphanedSubmits(ctx context.Context, after pgstore.OrphanedSubmit, limit int) ([]pgstore.OrphanedSubmit, error)
 	PurgeDeleted(ctx context.Context, grace time.Duration) ([]string, error)
+	ExpireGenerations(ctx context.Context) (int, error)
+	DropGenerations(ctx context.Context, grace time.Duration) ([]int64, error)
 	Sweep(ctx context.Context, ages pgstore.SweepAges) (int, error)
 }
 
