@@ -29,7 +29,7 @@ func TestChooseModel(t *testing.T) {
 			t.Errorf("%+v: got %s, %s, %v", c.config, provider, model, err)
 		}
 	}
-	if _, _, err := (RerankProviders)(nil).Choose(nil); err == nil {
+	if _, _, err := RerankProviders(nil).Choose(nil); err == nil {
 		t.Error("MODEL without any provider passes")
 	}
 }

@@ -289,7 +289,9 @@ func TestModelIsRefused(t *testing.T) { // CT-14
 
 func TestModelFails(t *testing.T) { // D-26, C-33
 	j := newJudge(t)
-	l := newLab(t, setup{cfg: j.providers(func(p *service.RerankProvider) { p.Timeout = service.Duration(100 * time.Millisecond) })})
+	cfg := j.providers(func(p *service.RerankProvider) { p.Timeout = service.Duration(time.Minute) })
+	cfg.Rerank = append(cfg.Rerank, service.RerankProvider{Name: "hasty", URL: j.URL, Timeout: service.Duration(50 * time.Millisecond)})
+	l := newLab(t, setup{cfg: cfg})
 	l.fill(l.kb("docs", nil), 3)
 	for name, broken := range map[string]func(){
 		"a refusal": func() { j.status.Store(422) },
@@ -306,7 +308,11 @@ func TestModelFails(t *testing.T) { // D-26, C-33
 			t.Fatalf("before %s: %s", name, r.Diagnostics.Fusion)
 		}
 		broken()
-		for _, body := range []string{ask("pump", model), partial("pump", model)} { // no part of an order is an order
+		configuration := model
+		if j.stuck.Load() {
+			configuration = modelWith(`,"modelConfiguration":{"provider":"hasty"}`)
+		}
+		for _, body := range []string{ask("pump", configuration), partial("pump", configuration)} { // no part of an order is an order
 			err := l.call("docs", messages.OpRetrieve, body, nil)
 			refused(t, name, err, messages.CodeRerankModel, "")
 			if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), j.URL)) {

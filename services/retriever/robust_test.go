@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/pgstore"
 )
 
 // requests is how many random requests TestRandomRequests makes; WEIR_RANDOM_REQUESTS asks for more.
@@ -107,7 +108,8 @@ func (v vandal) retrieve() string {
 	if v.IntN(6) == 0 {
 		query = fmt.Sprintf(`{"type":"TEXT","vector":%s}`, vector)
 	}
-	rerank := v.object("type", v.leaf(pick(v, `"WEIGHT"`, `"RRF"`), `"MODEL"`), "numberOfResults", v.count(),
+	rerank := v.object("type", v.leaf(pick(v, `"WEIGHT"`, `"RRF"`, `"MODEL"`), `"SUM"`), "numberOfResults", v.count(),
+		"modelConfiguration", v.leaf(v.object("provider", v.leaf(`"local"`, `"bailian"`), "model", v.leaf(`"large"`, `"huge"`))),
 		"weightConfiguration", v.leaf(v.object("denseVectorSearchWeight", v.weight(), "fullTextSearchWeight", v.weight())),
 		"rrfConfiguration", v.leaf(v.object("denseVectorSearchWeight", v.weight(), "fullTextSearchWeight", v.weight(), "k", v.leaf("60", "0", "1e2", "1.5"))))
 	conf := v.object(
@@ -161,6 +163,11 @@ func (v vandal) request() (scope, op string, body []byte) {
 	case messages.OpDocGet, messages.OpDocList, messages.OpDocChunks, messages.OpKBGet:
 		text = v.object("docId", v.leaf(`"d00"`, `"x"`), "subspace", v.leaf(`"_default"`, `["_default"]`), "maxResults", v.count(), "nextToken", v.leaf(`"x"`, `"WyIxIl0"`))
 	}
+	if op == messages.OpRetrieve && v.IntN(5) == 0 {
+		scope = messages.AllScope
+		text = fmt.Sprintf(`{"knowledgeBaseNames":%s,"subspaces":%s,`, v.leaf(pick(v, `["docs","more"]`, `["docs"]`, `[]`), `["docs","docs"]`, `["nowhere"]`),
+			v.leaf(`{}`, `{"docs":["x"]}`, `{"more":["_default"]}`)) + text[1:]
+	}
 	body = []byte(text)
 	if v.spoil == 0 {
 		return scope, op, body
@@ -192,8 +199,9 @@ func TestRandomRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := newLab(t, setup{})
+	l := newLab(t, setup{cfg: newJudge(t).providers(nil)})
 	l.fill(l.kb("docs", nil), 30)
+	l.fill(l.kb("more", func(n *pgstore.NewKB) { n.IndexType, n.Generation.Space = messages.IndexTypeBM25, nil }), 10)
 	v := vandal{Rand: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // a fixed seed
 	var heap [2]uint64
 	var slowest time.Duration

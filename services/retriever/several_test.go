@@ -313,7 +313,7 @@ func TestSeveralOneFails(t *testing.T) { // CT-85, D-26
 	if _, err := tx.Exec(t.Context(), fmt.Sprintf("LOCK TABLE chunks_g%d IN ACCESS EXCLUSIVE MODE", kb1.Generation.ID)); err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "2000"}}
+	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "3000"}}
 	var r messages.RetrieveReply
 	if err := w.call(t.Context(), messages.AllScope, across(`"kb1","kb2"`, "tyre", "", ""), &r); err != nil {
 		t.Fatal(err)
