@@ -24,6 +24,7 @@ type evalFlags struct {
 	modes                 []string
 	n, concurrency        int
 	chunk                 bool
+	sweep                 sweepFlags
 }
 
 func evalCommand(s *Session) *cobra.Command {
@@ -38,10 +39,18 @@ Recall@100 and MRR@10 as trec_eval computes them. Every document is one chunk (t
 
 The knowledge base is named by the folder and a hash of the corpus, so it is published once for all modes.
 Each leg gives 100 candidates in the modes sparse and vector, 20 in hybrid, unless --n says otherwise.
---all measures every set of a folder in every mode and prints one Markdown table.`,
+--all measures every set of a folder in every mode and prints one Markdown table.
+
+--sweep finds the ranking that suits a set: it asks every query once, keeps both legs' lists and scores, and
+compares the fusion types, weights and list lengths on them, exactly as the service would rank, without
+embedding or indexing anything again. Differences from the default are paired, query by query, with an
+interval. With --all the mean of all sets is compared. In --json each line has its configuration, ready
+for weir kb update.`,
 		Example: `  weir eval --dir sets/scifact
   weir eval --dir sets/scifact --mode sparse --run scifact.run --json
-  weir eval --all sets`,
+  weir eval --all sets
+  weir eval --dir sets/scifact --sweep
+  weir eval --all sets --sweep --sweep-weights 0.7,0.5 --sweep-k 60 --sweep-n 20,50/100`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runEval(cmd, s, f) },
 	}
@@ -54,6 +63,10 @@ Each leg gives 100 candidates in the modes sparse and vector, 20 in hybrid, unle
 	fl.IntVar(&f.concurrency, "concurrency", 4, "queries at a time")
 	fl.StringVar(&f.runFile, "run", "", "write the ranking to this file, in TREC's format")
 	fl.BoolVar(&f.chunk, "chunk", false, "cut documents by the chunker")
+	fl.BoolVar(&f.sweep.on, "sweep", false, "compare fusion types, weights and list lengths")
+	fl.StringSliceVar(&f.sweep.n, "sweep-n", nil, "list lengths to try, one for both legs or N1/N2 (default 20,100)")
+	fl.StringSliceVar(&f.sweep.shares, "sweep-weights", nil, "dense weights of WEIGHT to try; full text gets what is missing to 1 (default 0.9 to 0.1)")
+	fl.StringSliceVar(&f.sweep.ks, "sweep-k", nil, "constants of RRF to try (default 10,60,100)")
 	return cmd
 }
 
@@ -67,12 +80,30 @@ func (f *evalFlags) check(changed func(string) bool) ([]eval.Mode, error) {
 	if f.n < 0 || changed("n") && f.n == 0 || f.concurrency < 1 {
 		return nil, Usagef("--n and --concurrency must be 1 or more")
 	}
+	if err := f.checkSweep(changed); err != nil {
+		return nil, err
+	}
 	if f.kb != "" {
 		if err := checkName("kb", f.kb); err != nil {
 			return nil, err
 		}
 	}
 	return f.chosen()
+}
+
+func (f *evalFlags) checkSweep(changed func(string) bool) error {
+	for _, name := range []string{"mode", "n", "run"} {
+		if f.sweep.on && changed(name) {
+			return Usagef("--%s has no meaning with --sweep", name)
+		}
+	}
+	for _, name := range []string{"sweep-n", "sweep-weights", "sweep-k"} {
+		if !f.sweep.on && changed(name) {
+			return Usagef("--%s needs --sweep", name)
+		}
+	}
+	_, err := f.sweep.grid()
+	return err
 }
 
 func (f *evalFlags) chosen() ([]eval.Mode, error) {
@@ -106,6 +137,13 @@ func runEval(cmd *cobra.Command, s *Session, f *evalFlags) error {
 		}
 	}
 	e := &evaluation{s: s, f: f, display: progress.New(s.Err, s.terminal(s.Err), nil)}
+	if f.sweep.on {
+		g, err := f.sweep.grid()
+		if err != nil {
+			return err
+		}
+		return e.sweep(cmd.Context(), dirs, g)
+	}
 	reports := []eval.Report{}
 	for _, dir := range dirs {
 		more, err := e.set(cmd.Context(), dir, modes)
@@ -151,18 +189,11 @@ type evaluation struct {
 	s       *Session
 	f       *evalFlags
 	display *progress.Display
+	failed  []eval.Failure // documents of the set at hand
 }
 
 func (e *evaluation) set(ctx context.Context, dir string, modes []eval.Mode) ([]eval.Report, error) {
-	set, err := eval.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	kb := e.f.kb
-	if kb == "" {
-		kb = set.KBName(e.f.chunk)
-	}
-	in, err := e.ingest(ctx, set, kb)
+	set, kb, err := e.prepare(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +203,25 @@ func (e *evaluation) set(ctx context.Context, dir string, modes []eval.Mode) ([]
 		if err != nil {
 			return reports, err
 		}
-		r.Failed = in.Failed
+		r.Failed = e.failed
 		reports = append(reports, r)
 	}
 	return reports, nil
+}
+
+// prepare opens a set and sees to it that its corpus is in the knowledge base.
+func (e *evaluation) prepare(ctx context.Context, dir string) (*eval.Set, string, error) {
+	set, err := eval.Open(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	kb := e.f.kb
+	if kb == "" {
+		kb = set.KBName(e.f.chunk)
+	}
+	in, err := e.ingest(ctx, set, kb)
+	e.failed = in.Failed
+	return set, kb, err
 }
 
 func (e *evaluation) ingest(ctx context.Context, set *eval.Set, kb string) (eval.Ingested, error) {
@@ -208,15 +254,19 @@ func (e *evaluation) mode(ctx context.Context, set *eval.Set, kb string, mode ev
 	if err != nil {
 		return eval.Report{}, fmt.Errorf("ask %s in mode %s: %w", set.Name, mode, err)
 	}
-	if len(answers.Refused) > 0 {
-		e.display.Line("%s: %d queries were refused for their text and count as unanswered: %s", set.Name, len(answers.Refused), strings.Join(answers.Refused, ", "))
-	}
+	e.refusals(set, answers.Refused)
 	if e.f.runFile != "" {
 		if err := writeRun(e.f.runFile, answers.Run, "weir-"+string(mode)); err != nil {
 			return eval.Report{}, err
 		}
 	}
 	return eval.NewReport(set, kb, mode, answers)
+}
+
+func (e *evaluation) refusals(set *eval.Set, ids []string) {
+	if len(ids) > 0 {
+		e.display.Line("%s: %d queries were refused for their text and count as unanswered: %s", set.Name, len(ids), strings.Join(ids, ", "))
+	}
 }
 
 func writeRun(path string, run eval.Run, tag string) (err error) {

@@ -64,7 +64,7 @@ func (a *asking) query(ctx context.Context, q Query) error {
 	if err != nil {
 		return err
 	}
-	reply, took, err := a.patiently(ctx, in)
+	reply, took, err := patiently(ctx, a.retrieve, in)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if refused(err) {
@@ -86,11 +86,11 @@ func refused(err error) bool {
 }
 
 // patiently repeats a query while the service is too busy. The time is that of the last try.
-func (a *asking) patiently(ctx context.Context, in messages.RetrieveRequest) (messages.RetrieveReply, time.Duration, error) {
+func patiently(ctx context.Context, retrieve Retrieve, in messages.RetrieveRequest) (messages.RetrieveReply, time.Duration, error) {
 	until := time.Now().Add(busyFor)
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		began := time.Now()
-		reply, err := a.retrieve(ctx, in)
+		reply, err := retrieve(ctx, in)
 		took := time.Since(began)
 		e, ok := messages.AsError(err)
 		if !ok || e.Code != messages.CodeOverloaded || time.Now().Add(pause).After(until) {

@@ -58,6 +58,24 @@ func Score(qrels Qrels, run Run) (Scores, error) {
 	return s, nil
 }
 
+// PerQuery is nDCG@10 of every query that has a relevant document, in byte order of their ids; 0 where there is
+// no hit.
+func PerQuery(qrels Qrels, run Run) []float64 {
+	var out []float64
+	for _, query := range slices.Sorted(maps.Keys(qrels)) {
+		judged := qrels[query]
+		if !relevant(judged) {
+			continue
+		}
+		score := 0.0
+		if len(run[query]) > 0 {
+			score = ndcg(ranking(run[query]), judged, 10)
+		}
+		out = append(out, score)
+	}
+	return out
+}
+
 func relevant(judged map[string]int) bool {
 	for _, grade := range judged {
 		if grade >= 1 {
