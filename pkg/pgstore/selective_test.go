@@ -75,7 +75,9 @@ func (l *lab) writePassages(ctx context.Context, sub pgstore.Submission, content
 }
 
 var gradedSchema = messages.MetadataSchema{
-	{Name: "near", Type: messages.TypeLong}, {Name: "far", Type: messages.TypeLong}, {Name: "any", Type: messages.TypeLong},
+	{Name: "near", Type: messages.TypeLong},
+	{Name: "far", Type: messages.TypeLong},
+	{Name: "any", Type: messages.TypeLong},
 	{Name: "tenant", Type: messages.TypeString, Internal: true},
 }
 
