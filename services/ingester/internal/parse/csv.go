@@ -20,50 +20,83 @@ func csvFormat() format {
 	}
 }
 
-// parseCSV gives one table block: a line a record, cells joined by " | ", the header row marked.
+// parseCSV gives table blocks: a line a record, cells joined by " | ", the header row marked.
 func parseCSV(ctx context.Context, s source, b *builder) error {
-	rows, err := csvRows(ctx, s)
+	table := &rowBlocks{b: b}
+	sound, err := csvRows(ctx, s, func(r numberedRow) error {
+		if len(table.rows) == 0 && !table.started && headerRow(r.text) {
+			table.heads = 1
+		}
+		return table.add(r)
+	})
 	if err != nil {
 		return err
 	}
-	if rows == nil {
+	if !sound {
 		b.warn("a quote is never closed or a record is too long: read line by line")
-		rows = strings.Split(s.text, "\n")
+		if table, err = csvLines(s, b); err != nil {
+			return err
+		}
 	}
-	table := part{kind: KindTable, text: strings.Join(rows, "\n"), line: 1}
-	if len(rows) > 1 && headerRow(rows[0]) {
-		table.header = rows[0] + "\n"
-	}
-	return b.add(table)
+	return table.flush()
 }
 
-// csvRows renders the records. It returns nil when quotes make the records unusable.
-func csvRows(ctx context.Context, s source) ([]string, error) {
-	if strings.Count(s.text, `"`)%2 != 0 {
-		return nil, nil
-	}
-	r := csv.NewReader(strings.NewReader(s.text))
-	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = delimiter(s.text), true, -1, true
-	rows, before := []string{}, int64(0)
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return rows, nil
+// csvLines reads the file without minding quotes.
+func csvLines(s source, b *builder) (*rowBlocks, error) {
+	table := &rowBlocks{b: b}
+	for i, l := range strings.Split(normalise(s.text), "\n") {
+		if strings.TrimSpace(l) == "" {
+			continue
 		}
-		if err != nil {
-			return nil, damaged("the CSV cannot be read near line %d", len(rows)+1)
+		if len(table.rows) == 0 && !table.started && headerRow(l) {
+			table.heads = 1
 		}
-		if err := ctx.Err(); err != nil {
+		if err := table.add(numberedRow{text: l, line: i + 1, last: i + 1}); err != nil {
 			return nil, err
 		}
-		if r.InputOffset()-before > int64(s.limits.RecordBytes) {
-			return nil, nil
+	}
+	return table, nil
+}
+
+// csvRows hands the records over. It reports false, before the first of them, when quotes make the
+// records unusable.
+func csvRows(ctx context.Context, s source, add func(numberedRow) error) (bool, error) {
+	if strings.Count(s.text, `"`)%2 != 0 {
+		return false, nil
+	}
+	var rows []numberedRow
+	r := csv.NewReader(strings.NewReader(s.text))
+	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = delimiter(s.text), true, -1, true
+	for before := int64(0); ; before = r.InputOffset() {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		before = r.InputOffset()
-		if row := renderRow(record); row != "" {
+		if err != nil {
+			return false, damaged("the CSV cannot be read near line %d", len(rows)+1)
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if r.InputOffset()-before > int64(s.limits.RecordBytes) {
+			return false, nil
+		}
+		row := numberedRow{text: renderRow(record)}
+		row.line, _ = r.FieldPos(0)
+		row.last = row.line
+		for _, cell := range record {
+			row.last += strings.Count(cell, "\n")
+		}
+		if row.text != "" {
 			rows = append(rows, row)
 		}
 	}
+	for _, row := range rows {
+		if err := add(row); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func renderRow(record []string) string {

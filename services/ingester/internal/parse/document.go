@@ -58,6 +58,7 @@ type part struct {
 	kind   Kind
 	level  int
 	text   string // not yet normalised
+	title  string // of a heading, for paths, where the text shows more; empty: as the text
 	header string // leading rows of text that are the table's header, with their line end
 	lang   string
 	page   int
@@ -121,7 +122,7 @@ func (b *builder) place(p part, text, header, gap string) error {
 	b.text.WriteString(gap)
 	block := Block{
 		Kind: p.kind, Place: b.at, Start: start, End: b.text.Len(), Page: p.page, Line: p.line, LineEnd: p.end, Lang: p.lang,
-		Header: p.over,
+		Header: normalise(p.over),
 	}
 	if p.line > 0 && p.end == 0 {
 		block.LineEnd = p.line + strings.Count(text, "\n")
@@ -131,7 +132,11 @@ func (b *builder) place(p part, text, header, gap string) error {
 	}
 	if p.kind == KindHeading {
 		block.Level = max(p.level, 1) // level 0 is a document's title: above all headings
-		b.path = b.path.enter(p.level, headingText(text))
+		title := headingText(text)
+		if p.title != "" {
+			title = collapse(normalise(p.title))
+		}
+		b.path = b.path.enter(p.level, title)
 	}
 	block.HeadingPath = b.path.titles
 	b.blocks = append(b.blocks, block)

@@ -1,13 +1,13 @@
 package parse
 
 import (
-	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
-	"io"
-	"strconv"
+	"slices"
+	"sort"
 	"strings"
+	"unicode"
 )
 
 func docxFormat() format {
@@ -17,135 +17,114 @@ func docxFormat() format {
 		extensions: []string{".docx"},
 		binary:     true,
 		maxBytes:   func(l Limits) int { return l.FileBytes },
-		sniff: func(data []byte) bool { // entry names stand uncompressed in the file
-			return isZip(data) && bytes.Contains(data, []byte("word/document.xml"))
-		},
-		parse: parseDOCX,
+		sniff:      func(data []byte) bool { return zipKind(data) == "docx" },
+		parse:      parseDOCX,
 	}
 }
 
-// parseDOCX reads the body, then the footnotes. Names are matched without their namespace: strict and
-// transitional files differ only there.
+// parseDOCX reads the body, each note behind the paragraph that refers to it, then headers and footers,
+// the same text once. Names are matched without their namespace: strict and transitional files differ
+// only there.
 func parseDOCX(ctx context.Context, s source, b *builder) error {
 	archive, err := openArchive(s.data, s.limits)
-	if err != nil {
-		return err
-	}
-	styles, err := readStyles(archive, s.limits)
 	if err != nil {
 		return err
 	}
 	if b.title, err = coreTitle(archive, s.limits); err != nil {
 		return err
 	}
-	for _, name := range []string{"word/document.xml", "word/footnotes.xml", "word/endnotes.xml"} {
-		body, err := archive.open(name)
-		if errors.Is(err, errNoEntry) {
-			if name == "word/document.xml" {
-				return damaged("the file holds no word/document.xml")
+	w := &wordReader{b: b, limits: s.limits}
+	if w.styles, err = readStyles(archive, s.limits); err != nil {
+		return err
+	}
+	if w.numbering, err = readNumbering(ctx, archive, w.styles); err != nil {
+		return err
+	}
+	if w.notes, err = readNotes(ctx, archive, w.styles); err != nil {
+		return err
+	}
+	const main = "word/document.xml"
+	err = archive.walk(ctx, main, w.start, w.end, w.text)
+	if errors.Is(err, errNoEntry) {
+		return damaged("the file holds no %s", main)
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.finish(); err != nil {
+		return err
+	}
+	return wordFurniture(ctx, archive, w)
+}
+
+// readNotes gives the text of footnotes and endnotes by the key that references have.
+func readNotes(ctx context.Context, a *archive, styles map[string]wordStyle) (map[string]string, error) {
+	out := map[string]string{}
+	for _, kind := range []string{"footnote", "endnote"} {
+		inner := &builder{limits: a.limits}
+		w := &wordReader{b: inner, styles: styles, limits: a.limits}
+		id, from := "", 0
+		err := a.walk(ctx, "word/"+kind+"s.xml", func(e xml.StartElement) error {
+			if e.Name.Local == kind && w.skip == 0 {
+				id, from = local(e, "id"), inner.text.Len()
 			}
+			return w.start(e)
+		}, func(name string) error {
+			if err := w.end(name); err != nil {
+				return err
+			}
+			if name != kind || w.skip > 0 {
+				return nil
+			}
+			err := w.flushRun()
+			out[kind+" "+id] = inner.text.String()[from:]
+			return err
+		}, w.text)
+		if ignoreMissing(err) != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// wordFurniture reads headers and footers. Those that say nothing but a page number are left out.
+func wordFurniture(ctx context.Context, a *archive, w *wordReader) error {
+	relations, err := a.relations(ctx, "word/document.xml")
+	if err != nil {
+		return err
+	}
+	var parts []string
+	for _, r := range relations {
+		if r.kind == "header" || r.kind == "footer" {
+			parts = append(parts, r.target)
+		}
+	}
+	sort.Strings(parts)
+	seen := map[string]bool{}
+	w.b.path = headingPath{}
+	for _, name := range slices.Compact(parts) {
+		inner := &builder{limits: a.limits}
+		r := &wordReader{b: inner, styles: w.styles, limits: a.limits}
+		if err := a.walk(ctx, name, r.start, r.end, r.text); ignoreMissing(err) != nil {
+			return err
+		}
+		if err := r.finish(); err != nil {
+			return err
+		}
+		text := strings.TrimSpace(inner.text.String())
+		key := strings.Map(func(r rune) rune { // the number of a page makes no other text
+			if unicode.IsDigit(r) || unicode.IsSpace(r) {
+				return -1
+			}
+			return r
+		}, text)
+		if seen[key] || strings.IndexFunc(key, unicode.IsLetter) < 0 {
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		w := &wordReader{b: b, styles: styles, limits: s.limits}
-		if err := walkXML(ctx, body, s.limits, w.start, w.end, w.text); err != nil {
-			return err
-		}
-		if err := w.flushRun(); err != nil {
+		seen[key] = true
+		if err := w.b.add(part{kind: KindParagraph, text: text}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-const xmlDepth = 1000
-
-// walkXML runs a token loop with a depth limit. Entities other than XML's own are an error, so nothing
-// expands and nothing is fetched.
-func walkXML(ctx context.Context, in io.Reader, l Limits, start func(xml.StartElement) error, end func(string) error, text func([]byte)) error {
-	decoder := xml.NewDecoder(in)
-	for depth, count := 0, 0; ; count++ {
-		token, err := decoder.RawToken()
-		if errors.Is(err, io.EOF) {
-			if depth > 0 {
-				return damaged("the XML ends too early")
-			}
-			return nil
-		}
-		if err != nil {
-			return xmlError(err)
-		}
-		if count%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			if depth++; depth > l.depth(xmlDepth) {
-				return limitError("nesting of XML", l.depth(xmlDepth), "levels")
-			}
-			err = start(t)
-		case xml.EndElement:
-			if depth--; depth < 0 {
-				return damaged("the XML closes an element that is not open")
-			}
-			err = end(t.Name.Local)
-		case xml.CharData:
-			text(t)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// xmlError keeps a limit hit while inflating and says damaged to the rest.
-func xmlError(err error) error {
-	var limit *partLimitError
-	if errors.As(err, &limit) {
-		return limit.err
-	}
-	var syntax *xml.SyntaxError
-	if errors.As(err, &syntax) {
-		return damaged("the XML is broken at line %d", syntax.Line)
-	}
-	return damaged("the archive or its XML is broken")
-}
-
-func local(e xml.StartElement, name string) string {
-	for _, a := range e.Attr {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
-}
-
-func number(text string, standard int) int {
-	if v, err := strconv.Atoi(text); err == nil {
-		return v
-	}
-	return standard
-}
-
-// coreTitle is the title of the document's properties, "" without one.
-func coreTitle(archive *archive, l Limits) (string, error) {
-	in, err := archive.open("docProps/core.xml")
-	if errors.Is(err, errNoEntry) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	title, inside := strings.Builder{}, false
-	err = walkXML(context.Background(), in, l,
-		func(e xml.StartElement) error { inside = e.Name.Local == "title"; return nil },
-		func(string) error { inside = false; return nil },
-		func(t []byte) {
-			if inside && title.Len() < 1000 {
-				title.Write(t)
-			}
-		})
-	return collapse(title.String()), err
 }

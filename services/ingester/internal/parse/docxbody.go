@@ -7,15 +7,20 @@ import (
 
 // wordReader gathers paragraphs and tables from the tokens of a WordprocessingML part.
 type wordReader struct {
-	b      *builder
-	styles map[string]wordStyle
-	limits Limits
+	b         *builder
+	styles    map[string]wordStyle
+	numbering *wordNumbering    // nil: none
+	notes     map[string]string // see readNotes
+	limits    Limits
 
 	skip       int // depth inside a subtree that is not read
 	inText     bool
 	paragraphs []*wordParagraph // open ones; a text box nests one in another
 	tables     []*wordTable     // open ones
 	run        wordRun          // consecutive list items or code lines
+	inRun      int              // depth of runs of characters
+	hidden     bool             // the run is not shown
+	pending    []string         // notes that the open paragraph or table refers to
 }
 
 type wordParagraph struct {
@@ -23,7 +28,8 @@ type wordParagraph struct {
 	style   string
 	outline int // direct formatting, as in wordStyle
 	list    bool
-	level   int // of a list item, from 0
+	num     string // numbering by direct formatting; "0" takes that of the style away
+	level   int    // of a list item, from 0; -1: that of the style
 }
 
 type wordRun struct {
@@ -58,7 +64,16 @@ func (w *wordReader) start(e xml.StartElement) error {
 	}
 	switch e.Name.Local {
 	case "p":
-		w.paragraphs = append(w.paragraphs, &wordParagraph{})
+		w.paragraphs = append(w.paragraphs, &wordParagraph{level: -1})
+	case "r":
+		w.inRun++
+		w.hidden = false
+	case "vanish":
+		w.hidden = w.inRun > 0 && local(e, "val") != "0" && local(e, "val") != "false"
+	case "footnoteReference", "endnoteReference":
+		if note := w.notes[strings.TrimSuffix(e.Name.Local, "Reference")+" "+local(e, "id")]; note != "" {
+			w.pending = append(w.pending, note)
+		}
 	case "t":
 		w.inText = true
 	case "tab", "ptab":
@@ -95,6 +110,7 @@ func (w *wordReader) property(e xml.StartElement) {
 	case "ilvl":
 		p.level = max(0, min(number(value, 0), 8))
 	case "numId":
+		p.num = value
 		p.list = value != "0" // 0 takes the numbering of the style away
 	}
 }
@@ -125,6 +141,8 @@ func (w *wordReader) end(name string) error {
 	switch name {
 	case "t":
 		w.inText = false
+	case "r":
+		w.inRun, w.hidden = max(0, w.inRun-1), false
 	case "p":
 		return w.endParagraph()
 	case "tc":
@@ -136,7 +154,7 @@ func (w *wordReader) end(name string) error {
 }
 
 func (w *wordReader) text(t []byte) {
-	if w.inText && w.skip == 0 {
+	if w.inText && w.skip == 0 && !w.hidden {
 		w.write(string(t))
 	}
 }
@@ -165,7 +183,33 @@ func (w *wordReader) endParagraph() error {
 		}
 		return nil
 	}
-	return w.emit(p, text)
+	if err := w.emit(p, text); err != nil || len(w.paragraphs) > 0 {
+		return err
+	}
+	return w.emitNotes()
+}
+
+// emitNotes puts notes behind the paragraph or table that refers to them.
+func (w *wordReader) emitNotes() error {
+	notes := w.pending
+	w.pending = nil
+	for _, note := range notes {
+		if err := w.flushRun(); err != nil {
+			return err
+		}
+		if err := w.b.add(part{kind: KindParagraph, text: note}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish emits what is still open.
+func (w *wordReader) finish() error {
+	if err := w.flushRun(); err != nil {
+		return err
+	}
+	return w.emitNotes()
 }
 
 func (w *wordReader) emit(p *wordParagraph, text string) error {
@@ -174,26 +218,52 @@ func (w *wordReader) emit(p *wordParagraph, text string) error {
 	if p.outline != 0 {
 		heading = max(p.outline, 0)
 	}
-	switch {
-	case strings.TrimSpace(text) == "" && !style.code:
+	if strings.TrimSpace(text) == "" && !style.code {
 		return w.flushRun()
+	}
+	mark, listed := w.mark(p, style)
+	switch {
 	case style.code:
 		return w.addRun(KindCode, text)
 	case heading > 0 || style.title:
-		if err := w.flushRun(); err != nil {
-			return err
+		return w.heading(heading, style.title, mark, text)
+	case listed:
+		if mark == "" {
+			mark = "-"
 		}
-		if w.b.title == "" && (style.title || heading == 1) {
-			w.b.title = collapse(text)
-		}
-		return w.b.add(part{kind: KindHeading, level: heading, text: text})
-	case p.list || style.list:
-		return w.addRun(KindList, strings.Repeat("  ", p.level)+"- "+collapse(text))
+		return w.addRun(KindList, strings.Repeat("  ", max(p.level, style.level, 0))+mark+" "+collapse(text))
 	}
 	if err := w.flushRun(); err != nil {
 		return err
 	}
 	return w.b.add(part{kind: KindParagraph, text: text})
+}
+
+func (w *wordReader) heading(level int, isTitle bool, mark, text string) error {
+	if err := w.flushRun(); err != nil {
+		return err
+	}
+	title := collapse(text)
+	if w.b.title == "" && (isTitle || level == 1) {
+		w.b.title = title
+	}
+	return w.b.add(part{kind: KindHeading, level: level, text: mark + " " + title, title: title})
+}
+
+// mark is the number that is shown before a paragraph, "" for none or a bullet.
+func (w *wordReader) mark(p *wordParagraph, style resolved) (mark string, listed bool) {
+	num, level := p.num, p.level
+	if num == "" {
+		num = style.num
+	}
+	if level < 0 {
+		level = max(style.level, 0)
+	}
+	listed = p.list || style.list && p.num != "0"
+	if w.numbering == nil || num == "" || num == "0" {
+		return "", listed
+	}
+	return w.numbering.next(num, level), listed
 }
 
 // addRun joins neighbouring list items, or code lines, into one block.
@@ -280,5 +350,8 @@ func (w *wordReader) endTable() error {
 	} else if len(rows) > 1 {
 		p.header = rows[0] + "\n"
 	}
-	return w.b.add(p)
+	if err := w.b.add(p); err != nil {
+		return err
+	}
+	return w.emitNotes()
 }

@@ -13,6 +13,8 @@ type wordStyle struct {
 	basedOn string
 	outline int // heading level from 1; 0: not said; -1: body text
 	list    bool
+	num     string // numbering
+	level   int    // of the numbering
 }
 
 // readStyles gives the paragraph styles by id; an archive without styles has none.
@@ -38,6 +40,10 @@ func readStyles(a *archive, l Limits) (map[string]wordStyle, error) {
 			current.outline = outlineLevel(value)
 		case "numPr":
 			current.list = true
+		case "numId":
+			current.num = value
+		case "ilvl":
+			current.level = max(0, min(number(value, 0), 8))
 		}
 		return nil
 	}
@@ -64,6 +70,8 @@ type resolved struct {
 	heading int // from 1; 0: none
 	title   bool
 	list    bool
+	num     string // numbering, "" without one
+	level   int    // of the numbering
 	code    bool
 }
 
@@ -81,6 +89,9 @@ func resolveStyle(styles map[string]wordStyle, id string) resolved {
 		}
 		if !said && level != 0 {
 			said, out.heading = true, max(level, 0)
+		}
+		if out.num == "" {
+			out.num, out.level = s.num, s.level
 		}
 		out.title = out.title || s.name == "title"
 		out.list = out.list || s.list || strings.HasPrefix(s.name, "list")

@@ -64,3 +64,17 @@ func FuzzCSV(f *testing.F)      { fuzzFormat(f, "csv") }
 func FuzzJSON(f *testing.F)     { fuzzFormat(f, "json") }
 func FuzzJSONL(f *testing.F)    { fuzzFormat(f, "jsonl") }
 func FuzzPDF(f *testing.F)      { fuzzFormat(f, "pdf") }
+func FuzzPPTX(f *testing.F)     { fuzzFormat(f, "pptx") }
+func FuzzXLSX(f *testing.F)     { fuzzFormat(f, "xlsx") }
+func FuzzODT(f *testing.F)      { fuzzFormat(f, "odt") }
+func FuzzODS(f *testing.F)      { fuzzFormat(f, "ods") }
+func FuzzODP(f *testing.F)      { fuzzFormat(f, "odp") }
+func FuzzEPUB(f *testing.F)     { fuzzFormat(f, "epub") }
+func FuzzRTF(f *testing.F)      { fuzzFormat(f, "rtf") }
+func FuzzEML(f *testing.F)      { fuzzFormat(f, "eml") }
+func FuzzMHTML(f *testing.F)    { fuzzFormat(f, "mhtml") }
+func FuzzNotebook(f *testing.F) { fuzzFormat(f, "ipynb") }
+func FuzzXML(f *testing.F)      { fuzzFormat(f, "xml") }
+func FuzzYAML(f *testing.F)     { fuzzFormat(f, "yaml") }
+func FuzzLog(f *testing.F)      { fuzzFormat(f, "log") }
+func FuzzCode(f *testing.F)     { fuzzFormat(f, "code") }

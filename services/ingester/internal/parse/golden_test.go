@@ -1,6 +1,7 @@
 package parse_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -57,7 +58,13 @@ func compare(t *testing.T, file, golden string, f parse.FormatInfo) {
 	if _, charset, ok := strings.Cut(filepath.Base(file), ".charset-"); ok {
 		media += "; charset=" + strings.TrimSuffix(charset, filepath.Ext(charset))
 	}
-	doc, err := reader(t).Parse(t.Context(), parse.Input{Data: data, ContentType: media, Name: file})
+	parser := reader(t)
+	if f.Name == "image" {
+		parser.Recognise = func(context.Context, []byte) (string, error) {
+			return "First paragraph\nof the image.\n\n\fSecond one.\n", nil
+		}
+	}
+	doc, err := parser.Parse(t.Context(), parse.Input{Data: data, ContentType: media, Name: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +95,17 @@ func render(doc parse.Document) string {
 		for _, n := range []struct {
 			name  string
 			value int
-		}{{"level", b.Level}, {"page", b.Page}, {"line", b.Line}} {
+		}{{"level", b.Level}, {"page", b.Page}, {"slide", b.Slide}} {
 			if n.value > 0 {
 				fmt.Fprintf(&out, " %s=%d", n.name, n.value)
+			}
+		}
+		if b.Line > 0 {
+			fmt.Fprintf(&out, " lines=%d-%d", b.Line, b.LineEnd)
+		}
+		for _, place := range []struct{ name, value string }{{"sheet", b.Sheet}, {"chapter", b.Chapter}, {"attachment", b.Attachment}} {
+			if place.value != "" {
+				fmt.Fprintf(&out, " %s=%q", place.name, place.value)
 			}
 		}
 		if b.Lang != "" {
@@ -98,6 +113,9 @@ func render(doc parse.Document) string {
 		}
 		if b.HeaderEnd > 0 {
 			fmt.Fprintf(&out, " header=%q", doc.Text[b.Start:b.HeaderEnd])
+		}
+		if b.Header != "" {
+			fmt.Fprintf(&out, " continues=%q", b.Header)
 		}
 		fmt.Fprintf(&out, " under %q\n%s\n", b.HeadingPath, strings.TrimRight(doc.Text[b.Start:b.End], "\n"))
 	}
@@ -115,7 +133,7 @@ func checkDocument(t *testing.T, doc parse.Document) {
 			t.Fatalf("control character %U at %d", r, i)
 		}
 	}
-	at, page := 0, 0
+	at, page, attachment := 0, 0, ""
 	for i, b := range doc.Blocks {
 		if b.Start != at || b.End <= b.Start || b.End > len(doc.Text) {
 			t.Fatalf("block %d covers [%d,%d), want it to start at %d of %d", i, b.Start, b.End, at, len(doc.Text))
@@ -123,8 +141,14 @@ func checkDocument(t *testing.T, doc parse.Document) {
 		if b.HeaderEnd != 0 && (b.HeaderEnd <= b.Start || b.HeaderEnd >= b.End) {
 			t.Errorf("block %d [%d,%d): header ends at %d", i, b.Start, b.End, b.HeaderEnd)
 		}
-		if b.Page < page || b.Page > doc.Pages {
+		if b.Attachment != attachment {
+			page, attachment = 0, b.Attachment
+		}
+		if (b.Page < page || b.Page > doc.Pages) && attachment == "" || b.Page < page {
 			t.Errorf("block %d: page %d behind %d of %d", i, b.Page, page, doc.Pages)
+		}
+		if b.Slide > doc.Pages && attachment == "" || b.Line > b.LineEnd || b.HeaderEnd > 0 && b.Header != "" {
+			t.Errorf("block %d: slide %d of %d, lines %d-%d, headers %d and %q", i, b.Slide, doc.Pages, b.Line, b.LineEnd, b.HeaderEnd, b.Header)
 		}
 		if (b.Kind == parse.KindHeading) != (b.Level > 0) {
 			t.Errorf("block %d: %s of level %d", i, b.Kind, b.Level)

@@ -14,6 +14,7 @@ func htmlFormat() format {
 		name:       "html",
 		mediaTypes: []string{"text/html", "application/xhtml+xml"},
 		extensions: []string{".html", ".htm", ".xhtml"},
+		strong:     true,
 		maxBytes:   func(l Limits) int { return l.MarkupFile },
 		sniff: func(data []byte) bool {
 			head := bytes.ToLower(bytes.TrimSpace(trimUTF8Mark(data[:min(len(data), 512)])))
@@ -36,12 +37,19 @@ func metaCharset(data []byte) string {
 // parseHTML walks the tree. The parser refuses more than 512 open elements; such a page is read from
 // its tokens, without lists and tables.
 func parseHTML(ctx context.Context, s source, b *builder) error {
+	return parsePage(ctx, s, b, nil)
+}
+
+// parsePage is parseHTML for a page of a book: anchor, which may be nil, is told each id before what
+// carries it is read.
+func parsePage(ctx context.Context, s source, b *builder, anchor func(id string)) error {
+	s.text = expandEmpty(s.text)
 	root, err := html.Parse(strings.NewReader(s.text))
 	if err != nil {
 		b.warn("elements are nested too deeply: read without structure of lists and tables")
 		return flatHTML(ctx, s, b)
 	}
-	w := &htmlWalker{ctx: ctx, b: b}
+	w := &htmlWalker{ctx: ctx, b: b, anchor: anchor}
 	w.children(root)
 	w.flush()
 	if b.title == "" {
@@ -50,12 +58,24 @@ func parseHTML(ctx context.Context, s source, b *builder) error {
 	return w.err
 }
 
+// expandEmpty gives empty elements of XHTML an end tag: HTML takes what follows <title/> or <a/> as
+// their content.
+func expandEmpty(text string) string {
+	head := text[:min(len(text), 1024)]
+	if !strings.HasPrefix(strings.TrimSpace(head), "<?xml") && !strings.Contains(head, "http://www.w3.org/1999/xhtml") {
+		return text
+	}
+	empty := regexp.MustCompile(`<(title|script|style|textarea|iframe|noscript|a|p|div|span|td|th|li|i|b|em|strong|h[1-6])(\s[^<>]{0,1000})?/>`)
+	return empty.ReplaceAllString(text, "<$1$2></$1>")
+}
+
 // htmlWalker turns a tree into parts. Inline text gathers until a block element begins or ends.
 type htmlWalker struct {
 	ctx          context.Context
 	b            *builder
 	inline       strings.Builder
 	firstHeading string
+	anchor       func(id string) // see parsePage
 	err          error
 }
 
@@ -74,8 +94,14 @@ func (w *htmlWalker) node(n *html.Node) {
 		w.children(n)
 		return
 	}
+	if w.anchor != nil {
+		if id := attribute(n, "id"); id != "" {
+			w.flush()
+			w.anchor(id)
+		}
+	}
 	switch name := n.Data; {
-	case dropped(name):
+	case gone(n):
 	case name == "title":
 		if w.b.title == "" {
 			w.b.title = collapse(textOf(n))
@@ -170,7 +196,7 @@ func gatherText(out *strings.Builder, n *html.Node, skip func(*html.Node) bool) 
 		switch {
 		case c.Type == html.TextNode:
 			inlineText(out, c.Data)
-		case c.Type != html.ElementNode, dropped(c.Data), skip(c):
+		case c.Type != html.ElementNode, gone(c), skip(c):
 		default:
 			apart := blockElement(c.Data) || c.Data == "br" || c.Data == "td" || c.Data == "th"
 			if apart {
@@ -198,7 +224,7 @@ func rawText(n *html.Node) string {
 				out.WriteString(c.Data)
 			case c.Type == html.ElementNode && c.Data == "br":
 				out.WriteByte('\n')
-			case c.Type == html.ElementNode && !dropped(c.Data):
+			case c.Type == html.ElementNode && !gone(c):
 				walk(c)
 			}
 		}
@@ -219,7 +245,7 @@ func listItems(out *strings.Builder, list *html.Node, depth int) {
 	number := 0
 	for c := list.FirstChild; c != nil; c = c.NextSibling {
 		switch {
-		case c.Type != html.ElementNode || dropped(c.Data):
+		case c.Type != html.ElementNode || gone(c):
 			continue
 		case nested(c):
 			listItems(out, c, depth+1)
@@ -242,7 +268,7 @@ func listItems(out *strings.Builder, list *html.Node, depth int) {
 func nestedLists(out *strings.Builder, n *html.Node, depth int) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
-		case c.Type != html.ElementNode || dropped(c.Data):
+		case c.Type != html.ElementNode || gone(c):
 		case c.Data == "ul" || c.Data == "ol":
 			listItems(out, c, depth)
 		default:

@@ -64,7 +64,7 @@ func repeated(text string) string { return clip(text, 200) }
 func tableRows(n *html.Node) []*html.Node {
 	var out []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type != html.ElementNode {
+		if c.Type != html.ElementNode || gone(c) {
 			continue
 		}
 		if c.Data == "tr" {
@@ -90,7 +90,7 @@ type spanGrid struct {
 func (g *spanGrid) row(tr *html.Node) (cells []string, allHeads bool) {
 	allHeads = true
 	for c := tr.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type != html.ElementNode || c.Data != "td" && c.Data != "th" {
+		if c.Type != html.ElementNode || c.Data != "td" && c.Data != "th" || gone(c) {
 			continue
 		}
 		allHeads = allHeads && c.Data == "th"
@@ -178,6 +178,25 @@ func dropped(name string) bool {
 	switch name {
 	case "script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select", "audio", "video":
 		return true
+	}
+	return false
+}
+
+// gone reports an element that the page does not show.
+func gone(n *html.Node) bool {
+	if dropped(n.Data) {
+		return true
+	}
+	for _, a := range n.Attr {
+		style := ""
+		if a.Key == "style" {
+			style = strings.ToLower(strings.ReplaceAll(a.Val, " ", ""))
+		}
+		switch {
+		case a.Key == "hidden" && a.Val != "until-found", a.Key == "aria-hidden" && strings.EqualFold(a.Val, "true"),
+			strings.Contains(style, "display:none"), strings.Contains(style, "visibility:hidden"):
+			return true
+		}
 	}
 	return false
 }

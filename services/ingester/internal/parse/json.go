@@ -28,7 +28,7 @@ func jsonFormat() format {
 func parseJSON(ctx context.Context, s source, b *builder) error {
 	decoder := json.NewDecoder(strings.NewReader(s.text))
 	decoder.UseNumber()
-	f := &flattener{ctx: ctx, decoder: decoder, depth: s.limits.depth(jsonDepth), most: s.limits.TextBytes, emit: b.add}
+	f := &flattener{ctx: ctx, decoder: decoder, depth: s.limits.depth(jsonDepth), most: s.limits.TextBytes, emit: b.add, lines: lineCounter{text: s.text, line: 1}}
 	if err := f.document(); err != nil {
 		return jsonError(err, s.limits)
 	}
@@ -73,10 +73,36 @@ type flattener struct {
 	total   int // bytes written
 	work    int // bytes of paths built
 	emit    func(part) error
+	lines   lineCounter
+	from    int // line of the current block
+}
+
+// lineCounter tells the line of offsets that grow.
+type lineCounter struct {
+	text string
+	at   int
+	line int // of at, from 1
+}
+
+func (c *lineCounter) lineOf(offset int64) int {
+	if to := min(int(offset), len(c.text)); to > c.at {
+		c.line += strings.Count(c.text[c.at:to], "\n")
+		c.at = to
+	}
+	return c.line
+}
+
+// lineOfValue is the line of the value that comes next.
+func (c *lineCounter) lineOfValue(offset int64) int {
+	for int(offset) < len(c.text) && strings.IndexByte(" \t\r\n,:", c.text[offset]) >= 0 {
+		offset++
+	}
+	return c.lineOf(offset)
 }
 
 // document reads one value; each member of it is emitted as a block of its own.
 func (f *flattener) document() error {
+	f.from = f.lines.lineOfValue(0)
 	if err := f.value("", 0); err != nil {
 		return err
 	}
@@ -89,7 +115,8 @@ func (f *flattener) flush() error {
 	if text == "" || f.emit == nil {
 		return nil
 	}
-	return f.emit(part{kind: KindParagraph, text: text})
+	to := f.lines.lineOf(f.decoder.InputOffset())
+	return f.emit(part{kind: KindParagraph, text: text, line: min(f.from, to), end: to})
 }
 
 func (f *flattener) value(path string, depth int) error {
@@ -153,6 +180,9 @@ func (f *flattener) member(path string, depth int) error {
 	}
 	if f.work += len(path); f.work > 8*f.most { // long names over many empty members
 		return errTooLong
+	}
+	if depth == 0 && f.emit != nil {
+		f.from = f.lines.lineOfValue(f.decoder.InputOffset())
 	}
 	if err := f.value(path, depth+1); err != nil {
 		return err

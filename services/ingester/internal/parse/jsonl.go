@@ -51,7 +51,7 @@ func parseJSONL(ctx context.Context, s source, b *builder) error {
 		} else {
 			good++
 		}
-		if err := b.add(part{kind: KindParagraph, text: text, line: i + 1}); err != nil {
+		if err := b.add(part{kind: KindParagraph, text: text, line: i + 1, end: i + 1}); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ func markdownFormat() format {
 		name:       "md",
 		mediaTypes: []string{"text/markdown", "text/x-markdown"},
 		extensions: []string{".md", ".markdown", ".mdown", ".mkd"},
+		firm:       true,
 		maxBytes:   func(l Limits) int { return l.MarkupFile },
 		parse:      parseMarkdown,
 	}
@@ -17,8 +18,8 @@ func markdownFormat() format {
 
 // parseMarkdown finds blocks line by line and keeps the source text. Inline marks are not read, so no
 // input costs more than linear time.
-func parseMarkdown(_ context.Context, s source, b *builder) error {
-	m := markdown{b: b, lines: splitLines(normalise(s.text))}
+func parseMarkdown(ctx context.Context, s source, b *builder) error {
+	m := markdown{ctx: ctx, source: s, b: b, lines: splitLines(normalise(s.text))}
 	m.frontMatter()
 	for m.at < len(m.lines) {
 		if m.lines[m.at].blank() {
@@ -33,10 +34,13 @@ func parseMarkdown(_ context.Context, s source, b *builder) error {
 }
 
 type markdown struct {
-	b     *builder
-	lines []line
-	at    int // next line
-	err   error
+	ctx     context.Context
+	source  source
+	b       *builder
+	lines   []line
+	at      int // next line
+	scanned int // lines looked at for the end of HTML
+	err     error
 }
 
 // block emits the block that begins at m.at and moves behind it.
@@ -47,6 +51,8 @@ func (m *markdown) block() error {
 		return m.fence()
 	case atxLevel(l) > 0:
 		return m.heading(atxLevel(l), m.at+1)
+	case htmlTag(l) != "":
+		return m.html()
 	case m.tableAt(m.at):
 		return m.table()
 	case listMark(l):
@@ -64,11 +70,11 @@ func (m *markdown) emit(p part, to, header int) error {
 }
 
 func (m *markdown) heading(level, to int) error {
-	title := headingText(string(m.lines[m.at]))
+	title := plainInline(headingText(string(m.lines[m.at])))
 	if m.b.title == "" && level == 1 {
 		m.b.title = title
 	}
-	return m.emit(part{kind: KindHeading, level: level}, to, 0)
+	return m.emit(part{kind: KindHeading, level: level, title: title}, to, 0)
 }
 
 func (m *markdown) fence() error {
@@ -133,7 +139,7 @@ func (m *markdown) paragraph() error {
 		if level := setextLevel(l); level > 0 && to == m.at+1 && !thematicStart(m.lines[m.at]) {
 			return m.heading(level, to+1)
 		}
-		if l.blank() || fenceMark(l) != "" || atxLevel(l) > 0 || thematic(l) || listMark(l) || m.tableAt(to) {
+		if l.blank() || fenceMark(l) != "" || atxLevel(l) > 0 || thematic(l) || listMark(l) || m.tableAt(to) || htmlBlock(htmlTag(l)) {
 			break
 		}
 		to++

@@ -40,6 +40,9 @@ func (p Parser) progress() {
 type source struct {
 	data    []byte
 	text    string // decoded, not normalised; empty for binary formats
+	name    string // of the file; may be empty
+	media   string // declared; may be empty
+	depth   int    // of attachments inside attachments
 	limits  Limits
 	charset string
 	parser  Parser
@@ -52,6 +55,8 @@ type format struct {
 	extensions []string // with the dot, lower case
 	binary     bool     // recognised by content alone; the others are text
 	maxBytes   func(Limits) int
+	firm       bool // content that looks like another text format does not overrule a declaration of this one
+	strong     bool // what sniff finds overrules the declaration of another text format
 	// sniff reports that the content is surely this format. Text formats without a sure sign have none.
 	sniff func(data []byte) bool
 	// charset finds a charset declared inside the content; nil when the format has no such thing.
@@ -64,11 +69,26 @@ func formats() []format {
 	return []format{
 		pdfFormat(),
 		docxFormat(),
+		pptxFormat(),
+		xlsxFormat(),
+		odtFormat(),
+		odsFormat(),
+		odpFormat(),
+		epubFormat(),
+		rtfFormat(),
+		imageFormat(),
 		htmlFormat(),
-		markdownFormat(),
+		mhtmlFormat(),
+		emlFormat(),
+		notebookFormat(),
+		xmlFormat(),
 		jsonlFormat(),
 		jsonFormat(),
+		markdownFormat(),
 		csvFormat(),
+		yamlFormat(),
+		logFormat(),
+		codeFormat(),
 		textFormat(),
 	}
 }
@@ -128,7 +148,7 @@ func (p Parser) Parse(ctx context.Context, in Input) (Document, error) {
 		return Document{}, err
 	}
 	b := &builder{limits: p.Limits, warnings: found.warnings, progress: p.progress}
-	if err := p.read(ctx, in, found, b); err != nil {
+	if err := p.read(ctx, in, found, 0, b); err != nil {
 		return Document{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -137,9 +157,9 @@ func (p Parser) Parse(ctx context.Context, in Input) (Document, error) {
 	return finish(in, found.format.name, b)
 }
 
-func (p Parser) read(ctx context.Context, in Input, found detected, b *builder) error {
+func (p Parser) read(ctx context.Context, in Input, found detected, depth int, b *builder) error {
 	f := found.format
-	s := source{data: in.Data, limits: p.Limits, charset: found.charset, parser: p}
+	s := source{data: in.Data, name: in.Name, media: found.media, depth: depth, limits: p.Limits, charset: found.charset, parser: p}
 	if most := f.maxBytes(p.Limits); len(in.Data) > most {
 		return limitError("the "+f.name+" file", most, "bytes")
 	}

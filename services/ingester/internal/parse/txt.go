@@ -101,3 +101,18 @@ func joinLines(lines []line) string {
 	}
 	return out.String()
 }
+
+// addParagraphs appends text as paragraphs between empty lines, without lines of the source.
+func (b *builder) addParagraphs(text string) error {
+	lines, start := splitLines(normalise(text)), 0
+	for i := 0; i <= len(lines); i++ {
+		if i < len(lines) && !lines[i].blank() {
+			continue
+		}
+		if err := b.add(part{kind: KindParagraph, text: joinLines(lines[start:i])}); err != nil {
+			return err
+		}
+		start = i + 1
+	}
+	return nil
+}
