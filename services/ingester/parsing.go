@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weir-project/weir/services/ingester/internal/ocr"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
 	"github.com/weir-project/weir/services/ingester/internal/worker"
 )
@@ -34,6 +35,13 @@ type ParseConfig struct {
 	Wall, Stall time.Duration
 	// MemoryBytes is what the process of one document may take beyond the document itself; 0: 1 GiB.
 	MemoryBytes int64
+	// OCR is a command line that reads the text in an image, with {input} for its file; empty: images and scans
+	// end NO_TEXT. OCRTimeout is what one image may take; 0: 1 min. OCRBytes is the most text of one; 0: 1 MiB.
+	// OCRPages is how many pages of a document are read so; 0: 100.
+	OCR        string
+	OCRTimeout time.Duration
+	OCRBytes   int
+	OCRPages   int
 	// Pages is the most pages a PDF may have; 0: 5,000. TextBytes is the most text a document may give; 0: 32 MiB.
 	Pages, TextBytes int
 }
@@ -42,6 +50,7 @@ func defaultParseConfig() ParseConfig {
 	l := parse.Limits{}.WithDefaults()
 	return ParseConfig{
 		PDFEngine: EnginePDFium, Wall: l.Wall, Stall: l.Stall, MemoryBytes: l.Memory, Pages: l.Pages, TextBytes: l.TextBytes,
+		OCRTimeout: time.Minute, OCRBytes: 1 << 20, OCRPages: l.OCRPages,
 	}
 }
 
@@ -50,12 +59,14 @@ func (c ParseConfig) withDefaults() ParseConfig {
 	if c.PDFEngine == "" {
 		c.PDFEngine = d.PDFEngine
 	}
-	for _, f := range []struct{ field, value *time.Duration }{{&c.Wall, &d.Wall}, {&c.Stall, &d.Stall}} {
+	for _, f := range []struct{ field, value *time.Duration }{{&c.Wall, &d.Wall}, {&c.Stall, &d.Stall}, {&c.OCRTimeout, &d.OCRTimeout}} {
 		if *f.field == 0 {
 			*f.field = *f.value
 		}
 	}
-	for _, f := range []struct{ field, value *int }{{&c.Pages, &d.Pages}, {&c.TextBytes, &d.TextBytes}} {
+	for _, f := range []struct{ field, value *int }{
+		{&c.Pages, &d.Pages}, {&c.TextBytes, &d.TextBytes}, {&c.OCRBytes, &d.OCRBytes}, {&c.OCRPages, &d.OCRPages},
+	} {
 		if *f.field == 0 {
 			*f.field = *f.value
 		}
@@ -74,6 +85,10 @@ func (c *ParseConfig) flags(fs *flag.FlagSet) {
 	fs.Int64Var(&c.MemoryBytes, "parse-worker-memory-bytes", c.MemoryBytes, "memory of the process that reads one document, beyond the document, in bytes")
 	fs.IntVar(&c.Pages, "parse-pages", c.Pages, "most pages of a PDF")
 	fs.IntVar(&c.TextBytes, "parse-text-bytes", c.TextBytes, "most text of one document, in bytes")
+	fs.StringVar(&c.OCR, "ocr-command", c.OCR, "command that prints the text of an image, {input} is its file; empty: no OCR")
+	fs.DurationVar(&c.OCRTimeout, "ocr-timeout", c.OCRTimeout, "time for OCR of one image")
+	fs.IntVar(&c.OCRBytes, "ocr-text-bytes", c.OCRBytes, "most text of one image, in bytes")
+	fs.IntVar(&c.OCRPages, "ocr-pages", c.OCRPages, "most pages of one document that are read by OCR")
 }
 
 func (c *ParseConfig) validate() error {
@@ -84,9 +99,15 @@ func (c *ParseConfig) validate() error {
 	for flag, n := range map[string]int64{
 		"parse-wall": int64(c.Wall), "parse-stall": int64(c.Stall), "parse-worker-memory-bytes": c.MemoryBytes,
 		"parse-pages": int64(c.Pages), "parse-text-bytes": int64(c.TextBytes),
+		"ocr-timeout": int64(c.OCRTimeout), "ocr-text-bytes": int64(c.OCRBytes), "ocr-pages": int64(c.OCRPages),
 	} {
 		if n < 0 {
 			problems = append(problems, fmt.Errorf("%s: must not be negative", flag))
+		}
+	}
+	if c.OCR != "" {
+		if _, err := ocr.New(ocr.Config{Line: c.OCR}); err != nil {
+			problems = append(problems, fmt.Errorf("ocr-command: %w", err))
 		}
 	}
 	return errors.Join(problems...)
@@ -94,14 +115,18 @@ func (c *ParseConfig) validate() error {
 
 // workers is the configuration of the processes.
 func (c Config) workers(deps Deps) worker.Config {
-	return worker.Config{
+	out := worker.Config{
 		Program: deps.Worker, Idle: c.ParseWorkers, CacheDir: c.Parse.cacheDir(), Light: c.Parse.PDFEngine == EngineGate,
 		Observe: deps.Parsed, Logger: deps.Logger,
 		Limits: parse.Limits{
 			FileBytes: int(c.MaxDocumentBytes), Wall: c.Parse.Wall, Stall: c.Parse.Stall, Memory: c.Parse.MemoryBytes,
-			Pages: c.Parse.Pages, TextBytes: c.Parse.TextBytes,
+			Pages: c.Parse.Pages, TextBytes: c.Parse.TextBytes, OCRPages: c.Parse.OCRPages,
 		},
 	}
+	if command, err := ocr.New(ocr.Config{Line: c.Parse.OCR, Timeout: c.Parse.OCRTimeout, OutputBytes: c.Parse.OCRBytes}); err == nil {
+		out.Recognise = command.Recognise // the configuration was validated: an error is an empty line
+	}
+	return out
 }
 
 // cacheDir is where the engine's code is kept when nothing is said.

@@ -202,14 +202,19 @@ func blocksOf(rows []Line, leading float64) (out [][]Line) {
 		if i < len(rows) && together(rows[i-1], rows[i], leading) {
 			continue
 		}
-		out = append(out, rows[begin:i:i])
+		if rows[begin].Text != "" {
+			out = append(out, rows[begin:i:i])
+		}
 		begin = i
 	}
 	return out
 }
 
 func together(above, below Line, leading float64) bool {
-	const wider = 1.3 // of the usual distance: a paragraph's end
+	const wider = 1.3                         // of the usual distance: a paragraph's end
+	if above.Text == "" || below.Text == "" { // of OCR, which says where paragraphs end
+		return false
+	}
 	if above.Hyphen {
 		return true
 	}

@@ -162,6 +162,40 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// TestOCRReadsImagesAndPagesWithoutText has the parent read what the child sends back.
+func TestOCRReadsImagesAndPagesWithoutText(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var images [][]byte
+	var fail error
+	p := pool(t, worker.Config{Limits: parse.Limits{OCRPages: 2}, Recognise: func(_ context.Context, image []byte) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		images = append(images, image)
+		return fmt.Sprintf("Seen in image %d.\n\nBelow it.\n", len(images)), fail
+	}})
+	scan := pdftest.Pages("0 0 10 10 re f", "BT /F1 12 Tf 72 700 Td (A text layer) Tj ET", "1 1 20 20 re f", "2 2 20 20 re f")
+	doc, err := p.Parse(t.Context(), input(scan))
+	if want := "Seen in image 1.\n\nBelow it.\n\nA text layer\n\nSeen in image 2.\n\nBelow it.\n"; err != nil || doc.Text != want || doc.Engine != "pdfium+ocr" {
+		t.Errorf("got %q by %s, error %v, want %q", doc.Text, doc.Engine, err, want)
+	}
+	if len(images) != 2 || !bytes.HasPrefix(images[0], []byte("\x89PNG")) || doc.Blocks[len(doc.Blocks)-1].Page != 3 {
+		t.Errorf("%d images, last block %+v; want two PNG images of pages 1 and 3", len(images), doc.Blocks[len(doc.Blocks)-1])
+	}
+	picture := []byte("\x89PNG\r\n\x1a\n and so on")
+	if doc, err := p.Parse(t.Context(), input(picture)); err != nil || doc.Text != "Seen in image 3.\n\nBelow it.\n" || !bytes.Equal(images[2], picture) {
+		t.Errorf("picture: got %q, error %v", doc.Text, err)
+	}
+	fail = messages.Errorf(messages.CodeParseLimit, "OCR took too long")
+	if _, err := p.Parse(t.Context(), input(picture)); codeOf(err) != messages.CodeParseLimit {
+		t.Errorf("OCR that refuses: got %v", err)
+	}
+	fail = errors.New("no program")
+	if _, err := p.Parse(t.Context(), input(picture)); err == nil || codeOf(err) != "" {
+		t.Errorf("OCR that cannot start: got %v, want an error worth a retry", err)
+	}
+}
+
 func TestAWorkerThatCannotStartIsNotTheDocumentsFault(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(context.Background())
