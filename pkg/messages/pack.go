@@ -2,10 +2,9 @@ package messages
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 )
 
 // MaxPartChunks bounds the chunks of one embed message: small enough for progress to be seen and for
@@ -18,9 +17,12 @@ const (
 	chunkOverhead = 160
 )
 
-// Encode is json.Marshal without the escaping meant for HTML, which would make some texts six times as
-// long.
+// Encode returns the wire form of a message: that of its MarshalBinary, else JSON without the escaping meant for
+// HTML, which would make some texts six times as long.
 func Encode(v any) ([]byte, error) {
+	if m, ok := v.(encoding.BinaryMarshaler); ok {
+		return m.MarshalBinary()
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -34,11 +36,11 @@ func Encode(v any) ([]byte, error) {
 // MaxWorkBytes. The division depends on all chunks, so that a part keeps its number when the vectors of
 // some have arrived: those that have reports are left out, and so are parts with nothing left.
 func PackEmbed(ref Ref, space Space, chunks []EmbedChunk, have func(ordinal int) bool) []EmbedWork {
-	answer := 4*space.Dims*4/3 + chunkOverhead
+	answer := 4*space.Dims + chunkOverhead
 	var groups [][]EmbedChunk
 	from, size, answers := 0, partOverhead, partOverhead
 	for i := range chunks {
-		text := encodedLen(chunks[i].Text) + chunkOverhead
+		text := len(chunks[i].Text) + chunkOverhead
 		full := size+text > MaxWorkBytes || answers+answer > MaxWorkBytes || i-from >= MaxPartChunks
 		if full && i > from {
 			groups = append(groups, chunks[from:i])
@@ -63,22 +65,4 @@ func PackEmbed(ref Ref, space Space, chunks []EmbedChunk, have func(ordinal int)
 		}
 	}
 	return out
-}
-
-// encodedLen bounds the length of s as a JSON string written by Encode.
-func encodedLen(s string) int {
-	n := len(s) + 2
-	for i, r := range s {
-		switch {
-		case r == '"' || r == '\\' || r == '\n' || r == '\t' || r == '\r':
-			n++
-		case r < 0x20:
-			n += 5 // an escape of six bytes for one
-		case r == '\u2028' || r == '\u2029':
-			n += 3
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
-			n += 5 // a broken byte becomes the escape of U+FFFD
-		}
-	}
-	return n
 }

@@ -87,17 +87,17 @@ type ParseWork struct {
 // answers it. The message and its answer stay under MaxWorkBytes.
 type EmbedWork struct {
 	Ref
-	Space  Space        `json:"space"`
-	Part   int          `json:"part"`  // from 0
-	Parts  int          `json:"parts"` // how many this run of the version has
-	Chunks []EmbedChunk `json:"chunks"`
+	Space  Space
+	Part   int // from 0
+	Parts  int // how many this run of the version has
+	Chunks []EmbedChunk
 }
 
 // EmbedChunk is one text to embed: the exact string for the model, prefix and context included.
 type EmbedChunk struct {
-	Ordinal int    `json:"ordinal"`
-	Hash    []byte `json:"hash"` // SHA-256 of Text
-	Text    string `json:"text"`
+	Ordinal int
+	Hash    []byte // SHA-256 of Text
+	Text    string
 }
 
 // Validate checks a received message.
@@ -117,16 +117,16 @@ func (w *EmbedWork) Validate() error {
 // IndexWork carries vectors of a version, or none when everything is staged already.
 type IndexWork struct {
 	Ref
-	Part    int           `json:"part"`
-	Parts   int           `json:"parts"`
-	Tokens  int           `json:"tokens,omitempty"` // tokens the provider counted
-	Vectors []IndexVector `json:"vectors,omitempty"`
+	Part    int
+	Parts   int
+	Tokens  int // tokens the provider counted
+	Vectors []IndexVector
 }
 
 // IndexVector is the vector of one chunk: float32, little endian.
 type IndexVector struct {
-	Ordinal int    `json:"ordinal"`
-	Vector  []byte `json:"vector"`
+	Ordinal int
+	Vector  []byte
 }
 
 // EmbedRequest asks weir.internal.embed for query vectors: at most 64 texts, prefixes not included.

@@ -140,9 +140,7 @@ func (m *mover) copyPage(ctx context.Context, p page) error {
 		}
 	}
 	m.moved += next
-	_, err := m.tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(out.finish()),
-		"COPY chunks (generation, chunk_id, document_key, version, "+stagedFields+", embedding) FROM STDIN BINARY")
-	return err
+	return out.send(ctx, m.tx, "chunks (generation, chunk_id, document_key, version, "+stagedFields+", embedding)")
 }
 
 const movedFields = 4 + stagedCount + 1

@@ -265,11 +265,15 @@ func writeSegment(ctx context.Context, tx pgx.Tx, generation int64, seg *posting
 	if err != nil {
 		return fmt.Errorf("write segment: %w", err)
 	}
-	_, err = tx.CopyFrom(ctx, pgx.Identifier{"lex_posting"}, []string{"generation", "term", "seg", "n", "data"},
-		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
-			return []any{generation, rows[i].Term, id, rows[i].N, rows[i].Data}, nil
-		}))
-	if err != nil {
+	var out copyStream
+	for _, r := range rows {
+		out.row(5)
+		for _, n := range []int64{generation, r.Term, id} {
+			out.buf = appendInt8(out.buf, n)
+		}
+		out.buf = appendField(appendInt4(out.buf, r.N), r.Data)
+	}
+	if err := out.send(ctx, tx, "lex_posting (generation, term, seg, n, data)"); err != nil {
 		return fmt.Errorf("write postings: %w", err)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package pgstore
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -158,5 +160,12 @@ func (c *copyStream) row(fields int) {
 	c.buf = binary.BigEndian.AppendUint16(c.buf, uint16(fields)) //nolint:gosec // a handful
 }
 
-// finish ends the stream and returns it.
-func (c *copyStream) finish() []byte { return append(c.buf, 0xff, 0xff) }
+// send writes the rows into a table, named with its columns.
+func (c *copyStream) send(ctx context.Context, tx pgx.Tx, table string) error {
+	if len(c.buf) == 0 {
+		return nil
+	}
+	stream := append(c.buf, 0xff, 0xff) // the trailer
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(stream), "COPY "+table+" FROM STDIN BINARY")
+	return err
+}

@@ -2,7 +2,6 @@ package embedder
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -211,7 +210,7 @@ func (s *Service) probe(ctx context.Context) error {
 // outage from a failure.
 func (s *Service) handle(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {
 	var in messages.EmbedWork
-	if err := json.Unmarshal(d.Body, &in); err != nil {
+	if err := in.UnmarshalBinary(d.Body); err != nil {
 		return nil, messages.Invalid("body", "is not an embed message: "+err.Error())
 	}
 	if in.Tenant != d.Tenant || in.KB != d.KB {
@@ -227,7 +226,7 @@ func (s *Service) handle(ctx context.Context, d bus.Delivery) ([]bus.Message, er
 	default:
 		return nil, err
 	}
-	body, err := json.Marshal(out)
+	body, err := messages.Encode(out)
 	if err != nil {
 		return nil, fmt.Errorf("encode index message: %w", err)
 	}

@@ -2,7 +2,6 @@ package embedder_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -111,7 +110,7 @@ func message(doc string, texts ...string) messages.EmbedWork {
 func (w *world) publish(all ...messages.EmbedWork) {
 	w.t.Helper()
 	for _, in := range all {
-		body, err := json.Marshal(in)
+		body, err := messages.Encode(in)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -156,7 +155,7 @@ func (w *world) stored(stream string, n int, within time.Duration) []*jetstream.
 func answer(t *testing.T, m *jetstream.RawStreamMsg) messages.IndexWork {
 	t.Helper()
 	var out messages.IndexWork
-	if err := json.Unmarshal(m.Data, &out); err != nil {
+	if err := out.UnmarshalBinary(m.Data); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -286,7 +285,7 @@ func TestBadMessagesAreDeadLetters(t *testing.T) {
 	w := start(t, fakeserver.Options{}, nil)
 	stranger := message("a", "passage: one")
 	stranger.KB = "others"
-	body, _ := json.Marshal(stranger)
+	body, _ := messages.Encode(stranger)
 	for i, data := range [][]byte{[]byte("{"), body} {
 		_, err := w.pub.PublishAck(t.Context(), bus.Message{
 			Subject: messages.WorkSubject(messages.StageEmbed, "acme", "docs"), ID: fmt.Sprint(i), Body: data,

@@ -179,7 +179,7 @@ func indexWork(ref messages.Ref, part, parts int, ordinals ...int) messages.Inde
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
+	data, err := messages.Encode(v)
 	if err != nil {
 		t.Fatal(err)
 	}

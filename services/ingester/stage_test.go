@@ -138,7 +138,7 @@ func TestParsingAsksForTheVectorsItLacks(t *testing.T) {
 	wantTold(t, "published meanwhile", pub.sent, "Indexing v1 m1")
 	wantTold(t, "follows", out, "embed")
 	var embed messages.EmbedWork
-	if err := json.Unmarshal(out[0].Body, &embed); err != nil {
+	if err := embed.UnmarshalBinary(out[0].Body); err != nil {
 		t.Fatal(err)
 	}
 	var texts []string
@@ -175,7 +175,7 @@ func TestOnlyMissingVectorsAreAskedForAgain(t *testing.T) {
 		t.Fatalf("got %d messages, want several", len(out))
 	}
 	var second messages.EmbedWork
-	if err := json.Unmarshal(out[1].Body, &second); err != nil {
+	if err := second.UnmarshalBinary(out[1].Body); err != nil {
 		t.Fatal(err)
 	}
 	var vectors []pgstore.Vector
@@ -207,7 +207,7 @@ func TestFullReuseGoesStraightToTheIndex(t *testing.T) {
 	out := handle(t, h, body)
 	wantTold(t, "known", out, "index")
 	var index messages.IndexWork
-	if err := json.Unmarshal(out[0].Body, &index); err != nil || index.Parts != 1 || len(index.Vectors) != 0 || index.Generation != w.Generation {
+	if err := index.UnmarshalBinary(out[0].Body); err != nil || index.Parts != 1 || len(index.Vectors) != 0 || index.Generation != w.Generation {
 		t.Errorf("got %+v (%v), want one part without vectors", index, err)
 	}
 	wantTold(t, "delivered again", handle(t, h, body), "index")

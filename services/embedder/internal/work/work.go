@@ -21,9 +21,9 @@ type Embedder interface {
 // Bounds of a work message.
 const (
 	MaxTextBytes = 64<<10 + 2<<10 // of a chunk, with prefix and context
-	// maxAnswerBytes is what the answer may have, in JSON; the stream takes a little more.
+	// maxAnswerBytes is what the answer may have; the stream takes a little more.
 	maxAnswerBytes = 240 << 10
-	vectorOverhead = 40 // bytes of JSON around a vector
+	vectorOverhead = 40 // bytes of a vector's place
 )
 
 // Handler embeds work messages. Safe for concurrent use.
@@ -88,7 +88,7 @@ func check(in *messages.EmbedWork) (embedding.Space, error) {
 	if err != nil {
 		return embedding.Space{}, err
 	}
-	if size := len(in.Chunks) * (4*space.Dims*4/3 + vectorOverhead); size > maxAnswerBytes {
+	if size := len(in.Chunks) * (4*space.Dims + vectorOverhead); size > maxAnswerBytes {
 		return embedding.Space{}, messages.Invalid("chunks", fmt.Sprintf(
 			"%d vectors of %d dimensions need %d bytes, a message has %d", len(in.Chunks), space.Dims, size, maxAnswerBytes))
 	}

@@ -95,8 +95,7 @@ func describe(d bus.Delivery) pgstore.NewDeadLetter {
 		letter.DocID, letter.Subspace = documentOf(d)
 		return letter
 	}
-	var ref messages.Ref
-	if json.Unmarshal(d.Body, &ref) == nil && ref.Validate() == nil {
+	if ref, ok := messages.RefOf(d.Body); ok {
 		letter.Ref, letter.DocID, letter.Subspace = &ref, ref.DocID, ref.Subspace
 	}
 	return letter

@@ -4,7 +4,6 @@ package index
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -43,7 +42,7 @@ func New(store Store, committer Committer) *Handler {
 // it twice changes nothing and returns the same.
 func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error) {
 	var w messages.IndexWork
-	if err := json.Unmarshal(body, &w); err != nil {
+	if err := w.UnmarshalBinary(body); err != nil {
 		return nil, messages.Invalid("body", "is not index work: "+err.Error())
 	}
 	if err := w.Ref.Validate(); err != nil {
