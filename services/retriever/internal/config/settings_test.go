@@ -93,3 +93,36 @@ func TestNothingLeftToRun(t *testing.T) {
 		t.Errorf("weights that are 0 together: got %v, want a VALIDATION_ERROR of the weights", err)
 	}
 }
+
+func TestModelOfThreeLevels(t *testing.T) { // D-02, CT-14
+	t.Parallel()
+	server := config.Server{Limits: messages.DefaultRetrieveLimits(), Models: messages.RerankProviders{{Name: "local", Models: []string{"small", "large"}}, {Name: "tei"}}}
+	for _, c := range []struct {
+		kb, request string
+		want        config.Model
+		field       string
+	}{
+		{"", `{"type":"MODEL"}`, config.Model{Provider: "local", Name: "small"}, ""},
+		{`{"modelConfiguration":{"model":"large"}}`, `{"type":"MODEL"}`, config.Model{Provider: "local", Name: "large"}, ""},
+		{`{"type":"MODEL","modelConfiguration":{"provider":"tei"}}`, `{}`, config.Model{Provider: "tei"}, ""},
+		{`{"type":"MODEL","modelConfiguration":{"provider":"tei"}}`, `{"modelConfiguration":{"provider":"local"}}`, config.Model{Provider: "local", Name: "small"}, ""},
+		{`{"type":"MODEL","modelConfiguration":{"provider":"tei"}}`, `{"modelConfiguration":{"model":"small"}}`, config.Model{}, "model"},
+		{`{"type":"MODEL","modelConfiguration":{"provider":"gone"}}`, `{}`, config.Model{}, "provider"},
+		{`{"type":"MODEL","modelConfiguration":{"provider":"gone"}}`, `{"type":"RRF"}`, config.Model{}, ""},
+	} {
+		wrap := func(s string) *messages.RetrievalConfiguration {
+			if s == "" {
+				return nil
+			}
+			return read(t, `{"rerankingConfiguration":`+s+`}`)
+		}
+		got, err := config.Resolve(server, messages.IndexTypeHybrid, wrap(c.kb), wrap(c.request))
+		e, _ := messages.AsError(err)
+		if failed := e != nil; failed != (c.field != "") || failed && e.Field != "retrievalConfiguration.rerankingConfiguration.modelConfiguration."+c.field {
+			t.Errorf("%s under %s: got %v, want %q", c.kb, c.request, err, c.field)
+		}
+		if c.field == "" && got.Model != c.want {
+			t.Errorf("%s under %s: got %+v, want %+v", c.kb, c.request, got.Model, c.want)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func page(entries int, explain bool) cursor.Page {
 	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a fixed seed
 	p := cursor.Page{KBID: 7, Generation: 1 << 40, Fusion: "WEIGHT", Fallback: true, DenseWeight: 0.7, TextWeight: 0.3}
 	for range entries {
-		e := cursor.Entry{ChunkID: rng.Int64(), Score: rng.Float64()}
+		e := cursor.Entry{ChunkID: rng.Int64(), Score: rng.Float64(), Omitted: rng.IntN(2) == 0}
 		e.Raw, e.Scaled = e.Score, rng.Float64()
 		if explain {
 			e.Raw = rng.Float64()
