@@ -44,8 +44,8 @@ Each leg gives 100 candidates in the modes sparse and vector, 20 in hybrid, unle
 --sweep finds the ranking that suits a set: it asks every query once, keeps both legs' lists and scores, and
 compares the fusion types, weights and list lengths on them, exactly as the service would rank, without
 embedding or indexing anything again. Differences from the default are paired, query by query, with an
-interval. With --all the mean of all sets is compared. In --json each line has its configuration, ready
-for weir kb update.`,
+interval. With --all the mean of all sets is compared. In --json each line has its configuration, as
+weir kb update --retrieval takes it.`,
 		Example: `  weir eval --dir sets/scifact
   weir eval --dir sets/scifact --mode sparse --run scifact.run --json
   weir eval --all sets

@@ -34,7 +34,7 @@ type kbFlags struct {
 	indexType, model, metric, chunking, description string
 	dims, chunkSize, overlap                        int
 	fields, tags                                    []string
-	mandatory                                       string
+	mandatory, retrieval                            string
 	subspaces                                       bool
 }
 
@@ -74,6 +74,7 @@ added later. Types of fields: string, long, double, boolean, date, and each with
 	fl.StringArrayVar(&f.fields, "field", nil, "metadata field name:type[:internal]; may be repeated")
 	fl.BoolVar(&f.subspaces, "subspaces", false, "documents live in subspaces")
 	fl.StringVar(&f.mandatory, "mandatory-filter", "", mandatoryUsage)
+	fl.StringVar(&f.retrieval, "retrieval", "", retrievalUsage)
 	fl.StringVar(&f.description, "description", "", "what it is for")
 	fl.StringArrayVar(&f.tags, "tag", nil, "tag key=value; may be repeated")
 	return cmd
@@ -103,6 +104,9 @@ func (f *kbFlags) create(cmd *cobra.Command, name string) (messages.CreateKB, er
 		}
 	}
 	if in.MandatoryFilter, err = f.mandatoryFilter(cmd); err != nil {
+		return in, err
+	}
+	if in.Retrieval, err = f.retrievalConfiguration(cmd); err != nil {
 		return in, err
 	}
 	if err := in.Validate(); err != nil {
@@ -255,7 +259,7 @@ func kbUpdateCommand(s *Session) *cobra.Command {
 	var no without
 	cmd := &cobra.Command{
 		Use:   "update NAME",
-		Short: "Change description, tags or mandatory filter of a knowledge base, or add metadata fields",
+		Short: "Change description, tags, retrieval defaults or mandatory filter of a knowledge base, or add metadata fields",
 		Long:  "Changes what is given and leaves the rest. --tag replaces all tags. Fields can be added, never removed or retyped.",
 		Args:  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -275,6 +279,7 @@ func kbUpdateCommand(s *Session) *cobra.Command {
 	fl.StringArrayVar(&f.tags, "tag", nil, "tag key=value; may be repeated; replaces all tags")
 	fl.StringArrayVar(&f.fields, "field", nil, "metadata field to add, name:type[:internal]; may be repeated")
 	fl.StringVar(&f.mandatory, "mandatory-filter", "", mandatoryUsage)
+	fl.StringVar(&f.retrieval, "retrieval", "", retrievalUsage)
 	fl.BoolVar(&no.description, "no-description", false, "remove the description")
 	fl.BoolVar(&no.tags, "no-tags", false, "remove all tags")
 	fl.BoolVar(&no.mandatory, "no-mandatory-filter", false, "remove the mandatory filter: every document is shown")
@@ -320,11 +325,14 @@ func (f *kbFlags) update(cmd *cobra.Command, no without) (messages.UpdateKB, err
 	if in.MandatoryFilter, err = f.mandatoryFilter(cmd); err != nil {
 		return in, err
 	}
+	if in.Retrieval, err = f.retrievalConfiguration(cmd); err != nil {
+		return in, err
+	}
 	switch {
 	case no.mandatory:
 		in.MandatoryFilter = null
-	case in.Description == nil && in.Tags == nil && in.MandatoryFilter == nil && len(in.Metadata) == 0:
-		return in, Usagef("nothing to change: give --description, --tag, --mandatory-filter or --field")
+	case in.Description == nil && in.Tags == nil && in.MandatoryFilter == nil && in.Retrieval == nil && len(in.Metadata) == 0:
+		return in, Usagef("nothing to change: give --description, --tag, --retrieval, --mandatory-filter or --field")
 	}
 	return in, nil
 }

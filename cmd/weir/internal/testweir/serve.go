@@ -119,6 +119,7 @@ func (f *Fake) createKB(in messages.CreateKB) (any, error) {
 	k := &kb{docs: map[string]*doc{}, info: messages.KBInfo{
 		KnowledgeBaseName: in.KnowledgeBaseName, ID: int64(len(f.kbs) + 1), Description: in.Description, Tags: in.Tags, MandatoryFilter: in.MandatoryFilter,
 		IndexType: in.IndexType, Subspace: in.Subspace, Metadata: in.Metadata, Chunking: chunking.WithDefaults(), Analyzer: "lex1",
+		Retrieval:  in.Retrieval,
 		Embedding:  &messages.Space{Model: "fake", Dims: 8, Metric: "cosine"},
 		Generation: 1, CreatedAt: time.Unix(1700000000, 0).UTC(), UpdatedAt: time.Unix(1700000000, 0).UTC(),
 	}}
@@ -128,6 +129,9 @@ func (f *Fake) createKB(in messages.CreateKB) (any, error) {
 
 func (f *Fake) updateKB(k *kb, in messages.UpdateKB) (any, error) {
 	k.info.Metadata = append(k.info.Metadata, in.Metadata...)
+	if in.Retrieval != nil {
+		k.info.Retrieval = in.Retrieval
+	}
 	switch {
 	case string(in.MandatoryFilter) == "null":
 		k.info.MandatoryFilter = nil
