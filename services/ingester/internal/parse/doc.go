@@ -7,9 +7,10 @@
 // The result is one normalised text (UTF-8, NFC, LF line ends, no control characters but tab and LF)
 // and blocks whose byte ranges partition it. All offsets downstream refer to that text.
 //
-// Every failure that belongs to the document is a *messages.Error and permanent. Our own readers run
-// in process under caps on size, depth, entries and produced text. PDF is read by a child process
-// (package pdfworker), because a hostile file can end a process in ways nothing can recover from.
+// Every failure that belongs to the document is a *messages.Error and permanent. Readers keep
+// caps on size, depth, entries and produced text, and run in the process they are called in: package
+// worker gives each document one, because a hostile file can end a process in ways nothing can recover
+// from.
 //
 // To add a format: one file with its reader, and one line in formats.
 package parse
