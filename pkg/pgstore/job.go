@@ -300,6 +300,10 @@ func (s *Store) CancelJob(ctx context.Context, tenant string, id int64) (Job, er
 			if err := exec(ctx, tx, "generation_set", j.Target, stateDead); err != nil {
 				return err
 			}
+		case j.Kind == messages.JobRepair:
+			if err := exec(ctx, tx, "build_forget", j.Target); err != nil {
+				return err
+			}
 		}
 		return exec(ctx, tx, "job_set_state", id, messages.JobCancelled, "")
 	})

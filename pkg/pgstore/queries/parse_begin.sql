@@ -5,13 +5,13 @@ WITH w AS (
     SELECT w.i, w.key, w.version, g.id FROM w JOIN generations g ON g.kb_id = w.kb_id AND g.state = 'live'
 ), locked AS MATERIALIZED (
     SELECT d.key FROM w
-    JOIN documents d ON d.key = w.key AND d.version = w.version AND d.kb_id = w.kb_id AND d.status = 'Pending'
+    JOIN documents d ON d.key = w.key AND d.version = w.version AND d.kb_id = w.kb_id AND d.status IN ('Pending', 'Indexing')
     JOIN knowledge_bases k ON k.id = d.kb_id AND k.deleted_at IS NULL
     ORDER BY d.key
     FOR UPDATE OF d
 ), moved AS (
     -- Accepted for a generation that was replaced before anything was staged.
-    UPDATE document_versions v SET generation = live.id FROM live
+    UPDATE document_versions v SET generation = live.id FROM live JOIN locked USING (key)
     WHERE v.document_key = live.key AND v.version = live.version AND v.generation <> live.id AND v.chunks IS NULL
 ), begun AS (
     UPDATE documents d SET status = 'Indexing', updated_at = now()
