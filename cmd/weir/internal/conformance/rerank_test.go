@@ -12,21 +12,18 @@ import (
 type reranker struct {
 	mu    sync.Mutex
 	rules map[string]rerankStep
-	asked map[string]int // documents of the last request, by query
 }
 
 // rerankStep says how requests with a word in their query are answered.
 type rerankStep struct {
-	Word string `json:"word"`
-	// Order is how documents are scored: reverse gives the last of those sent the best score.
-	Order  string             `json:"order"`
+	Word   string             `json:"word"`
 	Scores map[string]float64 `json:"scores"` // by document text; those not named are left out of the answer
 	Status int                `json:"status"`
 	Delay  string             `json:"delay"`
 }
 
 func newReranker() *reranker {
-	return &reranker{rules: map[string]rerankStep{}, asked: map[string]int{}}
+	return &reranker{rules: map[string]rerankStep{}}
 }
 
 func (r *reranker) set(s rerankStep) {
@@ -35,16 +32,15 @@ func (r *reranker) set(s rerankStep) {
 	r.rules[s.Word] = s
 }
 
-func (r *reranker) rule(query string, documents int) rerankStep {
+func (r *reranker) rule(query string) rerankStep {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked[query] = documents
 	for word, s := range r.rules {
 		if strings.Contains(query, word) {
 			return s
 		}
 	}
-	return rerankStep{Order: "reverse"}
+	return rerankStep{}
 }
 
 type ranked struct {
@@ -61,7 +57,7 @@ func (r *reranker) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s := r.rule(in.Query, len(in.Documents))
+	s := r.rule(in.Query)
 	if d, err := time.ParseDuration(s.Delay); err == nil {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
@@ -80,7 +76,7 @@ func (r *reranker) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		switch {
 		case named:
 			out = append(out, ranked{i, score})
-		case s.Scores == nil:
+		case s.Scores == nil: // nobody said: the last is the best
 			out = append(out, ranked{i, float64(i+1) / float64(len(in.Documents)+1)})
 		}
 	}
