@@ -160,3 +160,10 @@ func (j *Joiner[In, Out]) once(in []In) (results []Result[Out], err error) {
 	}
 	return results, err
 }
+
+// Waiting is how many calls wait for a batch, for metrics.
+func (j *Joiner[In, Out]) Waiting() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.waiting)
+}

@@ -37,7 +37,7 @@ type Config struct {
 	// Providers are further servers, by model.
 	Providers Providers
 
-	// Workers is how many messages are embedded at once; 0: 8.
+	// Workers is how many messages are embedded at once; 0: 32. More than the server may be asked at once share requests.
 	Workers int
 	// Queries is how many query requests are answered at once; 0: 64. More are refused as OVERLOADED.
 	Queries int
@@ -65,7 +65,7 @@ func DefaultConfig() Config {
 	space := embedding.DefaultSpace()
 	return Config{
 		Model: space.Model, Dims: space.Dims, InFlight: 8, RequestTimeout: time.Minute,
-		Workers: 8, Queries: 64, CacheEntries: 4096, DrainTimeout: 15 * time.Second,
+		Workers: 32, Queries: 64, CacheEntries: 4096, DrainTimeout: 15 * time.Second,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -87,7 +88,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s := &Service{
 		cfg: cfg, deps: deps, routes: routes,
 		cache: embedding.NewCache(embedding.CacheConfig{Entries: cfg.CacheEntries}),
-		work:  work.New(func(model string) (work.Embedder, error) { return routes.Provider(model) }),
+		work:  work.New(joinedBy(routes, cfg.InFlight)),
 	}
 	s.query = query.New(func(model string) (query.Embedder, error) { return routes.Provider(model) }, s.cache)
 	pub, err := bus.NewPublisher(deps.Publish, bus.PublisherConfig{Telemetry: s.telemetry()})
@@ -101,6 +102,25 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		return nil, fmt.Errorf("embedder: %w", err)
 	}
 	return s, nil
+}
+
+// joinedTexts is the most texts of several messages in one request; one with more has it for itself.
+const joinedTexts = 64
+
+// joinedBy gives each provider's batch work through a joiner of its own.
+func joinedBy(routes *route.Table, inFlight int) func(model string) (work.Embedder, error) {
+	var all sync.Map // by provider
+	return func(model string) (work.Embedder, error) {
+		p, err := routes.Provider(model)
+		if err != nil {
+			return nil, err
+		}
+		if j, ok := all.Load(p); ok {
+			return j.(*work.Joined), nil
+		}
+		j, _ := all.LoadOrStore(p, work.NewJoined(p, inFlight-1, joinedTexts)) // one place is kept for queries
+		return j.(*work.Joined), nil
+	}
 }
 
 // batchThrottleWait is how long a message waits out rate limits by itself. Past it the whole stage

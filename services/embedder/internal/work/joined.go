@@ -1,0 +1,94 @@
+package work
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weir-project/weir/pkg/batch"
+	"github.com/weir-project/weir/pkg/embedding"
+)
+
+// joinedTimeout bounds a joined call, whoever waits for it; the stage's own time is a little longer.
+const joinedTimeout = 4 * time.Minute
+
+// Joined is an embedder that sends the texts of several messages in one request while as many requests as may
+// be are under way: many short documents take few requests. Queries and the first messages never wait for
+// company. Safe for concurrent use.
+type Joined struct {
+	within   Embedder
+	parallel int
+	texts    int64
+
+	mu     sync.Mutex
+	spaces map[string]*batch.Joiner[[]string, embedding.Result]
+}
+
+// NewJoined joins calls of an embedder when parallel of them are under way, up to so many texts.
+func NewJoined(within Embedder, parallel, texts int) *Joined {
+	return &Joined{within: within, parallel: max(parallel, 1), texts: int64(texts), spaces: map[string]*batch.Joiner[[]string, embedding.Result]{}}
+}
+
+// Embed is the embedder's, joined for the batch lane.
+func (j *Joined) Embed(ctx context.Context, space embedding.Space, lane embedding.Lane, texts []string) (embedding.Result, error) {
+	if lane != embedding.Batch || len(texts) == 0 {
+		return j.within.Embed(ctx, space, lane, texts)
+	}
+	return j.of(space).Do(ctx, texts)
+}
+
+// maxSpaces bounds what is remembered; past it joining begins anew.
+const maxSpaces = 256
+
+// of is the joiner of a space: texts of two are never in one request.
+func (j *Joined) of(space embedding.Space) *batch.Joiner[[]string, embedding.Result] {
+	id := space.ID()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if found, ok := j.spaces[id]; ok {
+		return found
+	}
+	if len(j.spaces) >= maxSpaces {
+		clear(j.spaces)
+	}
+	made := batch.New(batch.Config[[]string]{
+		Parallel: j.parallel, Timeout: joinedTimeout, MaxCost: j.texts, Cost: func(texts []string) int64 { return int64(len(texts)) },
+	}, func(ctx context.Context, calls [][]string) ([]batch.Result[embedding.Result], error) {
+		return j.together(ctx, space, calls), nil
+	})
+	j.spaces[id] = made
+	return made
+}
+
+// together embeds the texts of several calls. An error is everybody's, with the vectors that each got before it.
+func (j *Joined) together(ctx context.Context, space embedding.Space, calls [][]string) []batch.Result[embedding.Result] {
+	var all []string
+	for _, texts := range calls {
+		all = append(all, texts...)
+	}
+	result, err := j.within.Embed(ctx, space, embedding.Batch, all)
+	out := make([]batch.Result[embedding.Result], len(calls))
+	at := 0
+	for i, texts := range calls {
+		out[i] = batch.Result[embedding.Result]{Out: cut(result, at, len(texts), len(all)), Err: err}
+		at += len(texts)
+	}
+	return out
+}
+
+// cut is a call's part of a result over all texts.
+func cut(r embedding.Result, at, n, all int) embedding.Result {
+	part := embedding.Result{Usage: embedding.Usage{Tokens: r.Usage.Tokens * n / all}} // a server counts a request, not its texts
+	if len(r.Vectors) == all {
+		part.Vectors = r.Vectors[at : at+n : at+n]
+	}
+	for i, err := range r.Rejected {
+		if i >= at && i < at+n {
+			if part.Rejected == nil {
+				part.Rejected = map[int]error{}
+			}
+			part.Rejected[i-at] = err
+		}
+	}
+	return part
+}

@@ -1,0 +1,106 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-project/weir/pkg/embedding"
+	"github.com/weir-project/weir/services/embedder/internal/work"
+)
+
+// gated holds its calls until they are let go, refuses texts that begin with "bad", and fails after the text "end".
+type gated struct {
+	mu    sync.Mutex
+	calls [][]string
+	began chan struct{}
+	gate  chan struct{}
+}
+
+func (g *gated) Embed(_ context.Context, _ embedding.Space, _ embedding.Lane, texts []string) (embedding.Result, error) {
+	g.mu.Lock()
+	g.calls = append(g.calls, texts)
+	g.mu.Unlock()
+	g.began <- struct{}{}
+	<-g.gate
+	r := embedding.Result{Vectors: make([][]float32, len(texts)), Rejected: map[int]error{}, Usage: embedding.Usage{Tokens: 10 * len(texts)}}
+	for i, text := range texts {
+		if text == "end" {
+			return r, embedding.ErrUnavailable
+		}
+		if strings.HasPrefix(text, "bad") {
+			r.Rejected[i] = fmt.Errorf("refused %s", text)
+			continue
+		}
+		r.Vectors[i] = embedding.Fake{}.Vector(text)
+	}
+	return r, nil
+}
+
+type answered struct {
+	result embedding.Result
+	err    error
+}
+
+// joined lets one call occupy the embedder and sends the others meanwhile.
+func joined(t *testing.T, g *gated, calls ...[]string) []answered {
+	t.Helper()
+	j := work.NewJoined(g, 1, 64)
+	out := make([]answered, len(calls))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := j.Embed(t.Context(), embedding.DefaultSpace(), embedding.Batch, []string{"first"}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-g.began
+	for i, texts := range calls {
+		wg.Go(func() {
+			out[i].result, out[i].err = j.Embed(t.Context(), embedding.DefaultSpace(), embedding.Batch, texts)
+		})
+	}
+	for work.Waiting(j, embedding.DefaultSpace()) < len(calls) {
+		time.Sleep(time.Millisecond) // a poll: nothing tells that a call waits
+	}
+	close(g.gate)
+	<-g.began
+	wg.Wait()
+	return out
+}
+
+func newGated() *gated { return &gated{began: make(chan struct{}, 10), gate: make(chan struct{})} }
+
+func TestMessagesShareARequestAndEachGetsItsOwn(t *testing.T) {
+	g := newGated()
+	out := joined(t, g, []string{"a", "bad b", "c"}, []string{"d"}, []string{"bad e", "f"})
+	if len(g.calls) != 2 || len(g.calls[1]) != 6 {
+		t.Fatalf("requests: got %v, want the first alone and the others in one", g.calls)
+	}
+	for i, c := range []struct {
+		texts    []string
+		rejected string
+	}{{[]string{"a", "bad b", "c"}, "map[1:refused bad b]"}, {[]string{"d"}, "map[]"}, {[]string{"bad e", "f"}, "map[0:refused bad e]"}} {
+		got := out[i]
+		if got.err != nil || fmt.Sprint(got.result.Rejected) != c.rejected || got.result.Usage.Tokens != 10*len(c.texts) {
+			t.Errorf("%v: got %v, %v, %d tokens", c.texts, got.result.Rejected, got.err, got.result.Usage.Tokens)
+		}
+		for k, text := range c.texts {
+			if want := (embedding.Fake{}).Vector(text); !strings.HasPrefix(text, "bad") && fmt.Sprint(got.result.Vectors[k]) != fmt.Sprint(want) {
+				t.Errorf("vector of %q: got %v, want %v", text, got.result.Vectors[k], want)
+			}
+		}
+	}
+}
+
+func TestWhatWasComputedBeforeAnOutageIsKeptByEach(t *testing.T) {
+	out := joined(t, newGated(), []string{"a"}, []string{"end"})
+	for i, got := range out {
+		if !errors.Is(got.err, embedding.ErrUnavailable) || len(got.result.Vectors) != 1 {
+			t.Errorf("call %d: got %d vectors, %v, want one place and the outage", i, len(got.result.Vectors), got.err)
+		}
+	}
+}
