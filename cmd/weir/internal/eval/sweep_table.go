@@ -76,7 +76,12 @@ func (r SweepReport) cells(i int, best bool) []string {
 	return append(out, signed(d.Mean), fmt.Sprintf("%s to %s%s", signed(d.Low), signed(d.High), sign), fmt.Sprintf("%d/%d", d.Better, d.Worse))
 }
 
-func signed(x float64) string { return fmt.Sprintf("%+.4f", x) }
+func signed(x float64) string {
+	if out := fmt.Sprintf("%+.4f", x); out != "-0.0000" {
+		return out
+	}
+	return "+0.0000"
+}
 
 // writeColumns writes rows as a Markdown table whose columns also line up as text.
 func writeColumns(w io.Writer, rows [][]string) error {
