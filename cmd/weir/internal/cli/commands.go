@@ -15,6 +15,8 @@ func commands() []func(*Session) *cobra.Command {
 		docsCommand,
 		queryCommand,
 		dlqCommand,
+		jobsCommand,
+		reindexCommand,
 		evalCommand,
 		doctorCommand,
 		fakeembedCommand,

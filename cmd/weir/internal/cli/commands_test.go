@@ -495,7 +495,7 @@ func TestFakeembedServesUntilItIsStopped(t *testing.T) {
 // TestHelpOfEveryCommand keeps the texts: a change of them is seen in review.
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
-	mine := []string{"demo", "kb", "publish", "docs", "query", "dlq", "eval", "doctor", "fakeembed"}
+	mine := []string{"demo", "kb", "publish", "docs", "query", "dlq", "jobs", "reindex", "eval", "doctor", "fakeembed"}
 	for _, command := range commands() {
 		c := command(&Session{})
 		if !slices.Contains(mine, c.Name()) {

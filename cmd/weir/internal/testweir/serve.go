@@ -69,6 +69,26 @@ func (f *Fake) operations() map[string]handler {
 		messages.OpDLQGet:     func(_ context.Context, r bus.Request) (any, error) { return on(f, r, f.getDead) },
 		messages.OpDLQReplay:  f.mark("replayed"),
 		messages.OpDLQDiscard: f.mark("discarded"),
+		messages.OpJobStart:   func(_ context.Context, r bus.Request) (any, error) { return on(f, r, f.startJob) },
+		messages.OpJobList:    func(_ context.Context, r bus.Request) (any, error) { return on(f, r, f.listJobs) },
+		messages.OpJobGet: func(_ context.Context, r bus.Request) (any, error) {
+			return on(f, r, func(in messages.JobRef) (any, error) { return f.ofJob(in.ID, "") })
+		},
+		messages.OpJobPause: func(_ context.Context, r bus.Request) (any, error) {
+			return on(f, r, func(in messages.JobRef) (any, error) { return f.ofJob(in.ID, messages.JobPaused) })
+		},
+		messages.OpJobCancel: func(_ context.Context, r bus.Request) (any, error) {
+			return on(f, r, func(in messages.JobRef) (any, error) { return f.ofJob(in.ID, messages.JobCancelled) })
+		},
+		messages.OpJobRollback: func(_ context.Context, r bus.Request) (any, error) {
+			return on(f, r, func(in messages.JobRef) (any, error) { return f.ofJob(in.ID, messages.JobRolledBack) })
+		},
+		messages.OpJobResume: func(_ context.Context, r bus.Request) (any, error) {
+			return on(f, r, func(in messages.ResumeJob) (any, error) { return f.ofJob(in.ID, messages.JobDone) })
+		},
+		messages.OpJobApprove: func(_ context.Context, r bus.Request) (any, error) {
+			return on(f, r, func(in messages.ApproveJob) (any, error) { return f.ofJob(in.ID, messages.JobDone) })
+		},
 	}
 }
 

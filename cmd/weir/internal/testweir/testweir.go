@@ -34,6 +34,7 @@ type Fake struct {
 	mu      sync.Mutex
 	kbs     map[string]*kb
 	dead    []messages.DeadLetterDetail
+	jobs    []messages.JobInfo
 	mute    bool // no events
 	submits int
 }
