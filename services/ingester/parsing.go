@@ -26,7 +26,8 @@ const (
 // ParseConfig says how documents are read, each in a process of its own. A zero field takes its default.
 type ParseConfig struct {
 	// CacheDir keeps the machine code of the PDF engine. It is run from there, so nobody else may be able to
-	// write to it. Empty: weir/parse in the user's cache directory, else a temporary one.
+	// write to it. Empty: weir/parse in the user's cache directory, else one of ours in the system's temporary
+	// directory.
 	CacheDir string
 	// PDFEngine is pdfium (the default) or gate.
 	PDFEngine string
@@ -135,9 +136,13 @@ func (c ParseConfig) cacheDir() string {
 		return c.CacheDir
 	}
 	if dir, err := os.UserCacheDir(); err == nil {
-		return filepath.Join(dir, "weir", "parse")
+		dir = filepath.Join(dir, "weir", "parse")
+		if os.MkdirAll(dir, 0o700) == nil {
+			return dir
+		}
 	}
-	return ""
+	// A container without a home of its own: the pool refuses the directory if somebody else was first.
+	return filepath.Join(os.TempDir(), fmt.Sprintf("weir-parse-%d", os.Getuid()))
 }
 
 // warm gets the PDF engine ready before the first PDF comes. Without its cache PDFs take seconds longer.

@@ -32,6 +32,11 @@ func (r *runtime) load(settings ...service.Settings) error {
 		}
 		given[name] = true
 	}
+	if cache := fs.Lookup("parse-cache-dir"); cache != nil { // a default of ours, which the environment may change
+		if err := cache.Value.Set(r.dir.Path("cache", "parse")); err != nil {
+			return fmt.Errorf("parse-cache-dir: %w", err)
+		}
+	}
 	if err := service.Fill(fs, given, r.opts.Getenv, r.opts.SettingsFile, true); err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ func detect(in Input) (detected, error) {
 	if err := foreign(in.Data); err != nil {
 		return detected{}, err
 	}
+	if known && declared.name == imageFormat().name {
+		return detected{}, messages.Errorf(messages.CodeUnsupportedMediaType, "declared as an image, the content is none")
+	}
 	if media != "" && !known {
 		return detected{}, messages.Errorf(messages.CodeUnsupportedMediaType, "media type %s is not supported", clip(media, 80))
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -37,6 +38,9 @@ type PDFEngine struct {
 	CacheDir string
 	// Light asks the light engine first, and PDFium where its text is in doubt.
 	Light bool
+	// Loading is called every second while PDFium is being loaded, from another goroutine; nil: nobody wants to
+	// know. Without a cache that takes seconds, and on a busy machine a minute.
+	Loading func()
 
 	runtime *pdf.Runtime
 }
@@ -46,6 +50,7 @@ func (e *PDFEngine) load(ctx context.Context) (*pdf.Runtime, error) {
 	if e.runtime != nil {
 		return e.runtime, nil
 	}
+	defer e.ticking()()
 	r, err := pdf.NewRuntime(ctx, e.CacheDir)
 	if _, permanent := messages.AsError(err); err != nil && !permanent && e.CacheDir != "" { // a cache that went away costs time, not documents
 		r, err = pdf.NewRuntime(ctx, "")
@@ -54,6 +59,29 @@ func (e *PDFEngine) load(ctx context.Context) (*pdf.Runtime, error) {
 		e.runtime = r
 	}
 	return r, err
+}
+
+// ticking calls Loading now and then until it is stopped.
+func (e *PDFEngine) ticking() (stop func()) {
+	if e.Loading == nil {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		const often = time.Second
+		ticker := time.NewTicker(often)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				e.Loading()
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
 }
 
 // Load loads PDFium now, and so fills the cache; it fails when the cache cannot be used.

@@ -79,7 +79,7 @@ func (s *server) serve(req request) (again bool, err error) {
 	if _, err := io.ReadFull(s.in, data); err != nil {
 		return false, fmt.Errorf("read document: %w", err)
 	}
-	engine := &parse.PDFEngine{CacheDir: req.CacheDir, Light: req.Light}
+	engine := &parse.PDFEngine{CacheDir: req.CacheDir, Light: req.Light, Loading: s.progress}
 	switch req.Op {
 	case opParse:
 		return s.parse(req, data, engine)
