@@ -113,6 +113,9 @@ func checks() []check {
 		{"dead letters", onSchema(deadLetters)},
 		{"partitions", onSchema(partitions)},
 		{"indexes", onSchema(indexes)},
+		{"analyzers", onSchema(analyzers)},
+		{"generations", onSchema(generations)},
+		{"jobs", onSchema(jobs)},
 	}
 }
 

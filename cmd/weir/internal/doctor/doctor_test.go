@@ -182,7 +182,7 @@ func TestDatabaseInHealth(t *testing.T) {
 	c.document(t, "b", "Ready", time.Hour)
 	for check, says := range map[string]string{
 		"database": "Postgres", "extension": "pgvector 0.", "schema": "up to date", "stuck documents": "10m0s",
-		"dead letters": "none open", "partitions": "1 attached", "indexes": "all there",
+		"dead letters": "none open", "partitions": "1 attached", "indexes": "all there", "analyzers": "all with lex1", "jobs": "none waits",
 	} {
 		expect(t, c.deps, check, doctor.OK, says, "")
 	}
@@ -224,6 +224,38 @@ func TestIndexesThatAreMissingOrInvalid(t *testing.T) {
 	expect(t, c.deps, "indexes", doctor.Fail, "index documents_open is missing",
 		`psql "$DATABASE_URL" -c 'CREATE INDEX documents_open ON documents (key) WHERE status IN ('\''Pending`)
 	expect(t, c.deps, "indexes", doctor.Warn, "document_receipts_age is not valid", "REINDEX INDEX CONCURRENTLY document_receipts_age")
+}
+
+func TestKnowledgeBasesOfAStaleAnalyzer(t *testing.T) {
+	t.Parallel()
+	c := withDatabase(t, testkit.PostgresURL(t))
+	c.kb(t)
+	c.exec(t, `UPDATE generations SET fingerprint = 'of another program'`)
+	expect(t, c.deps, "analyzers", doctor.Warn, "default/books: its terms were made by another lex1", "weir reindex --kb books --analyzer lex1")
+	c.exec(t, `UPDATE generations SET analyzer = 'lex0'`)
+	c.exec(t, `UPDATE knowledge_bases SET tenant = 'acme'`)
+	expect(t, c.deps, "analyzers", doctor.Warn, "lex0 is not known to this program", "weir reindex --kb books --analyzer lex1 --tenant acme")
+}
+
+func TestIndexesOfGenerationsThatLackSomething(t *testing.T) {
+	t.Parallel()
+	c := withDatabase(t, testkit.PostgresURL(t))
+	c.kb(t)
+	c.document(t, "a", "Ready", time.Minute)
+	expect(t, c.deps, "generations", doctor.OK, "every document", "")
+	c.exec(t, `UPDATE documents SET live_version = 1`)
+	expect(t, c.deps, "generations", doctor.Fail, "1 documents that are said to be Ready have no chunks", "weir jobs start repair --kb books --stale")
+	c.exec(t, `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'chunks_g1_hash_idx'::regclass`)
+	expect(t, c.deps, "generations", doctor.Warn, "generation 1 has no valid index like chunks_hash", "weir reindex --kb books")
+}
+
+func TestJobsThatWait(t *testing.T) {
+	t.Parallel()
+	c := withDatabase(t, testkit.PostgresURL(t))
+	c.kb(t)
+	c.exec(t, `INSERT INTO jobs (tenant, kb, kb_id, kind, state, reason, source, target, config, retain_seconds)
+		VALUES ('default', 'books', 1, 'reindex', 'waiting', 'approve or cancel', 1, 1, '{}', 0)`)
+	expect(t, c.deps, "jobs", doctor.Warn, "job 1 of knowledge base default/books waits: approve or cancel", "weir jobs get 1")
 }
 
 func TestEmbeddingServer(t *testing.T) {
