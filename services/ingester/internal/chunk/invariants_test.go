@@ -70,6 +70,9 @@ func checkInvariants(t *testing.T, doc parse.Document, counter Counter, size, ov
 		if from, to := blockHolding(doc, c.Start).Page, blockHolding(doc, c.End-1).Page; c.PageFrom != from || c.PageTo != to {
 			at("pages %d-%d, want %d-%d", c.PageFrom, c.PageTo, from, to)
 		}
+		if i > 0 && chunks[i-1].Place.Attachment != c.Place.Attachment {
+			lastPage = 0
+		}
 		if c.PageFrom > c.PageTo || c.PageFrom < lastPage {
 			at("pages %d-%d behind %d", c.PageFrom, c.PageTo, lastPage)
 		}
@@ -140,10 +143,14 @@ func checkPlace(at func(string, ...any), doc parse.Document, c Chunk) {
 		}
 		if b.Line > 0 {
 			start, end := max(b.Start, c.Start), min(b.End, c.End)-1
-			if from == 0 {
-				from = b.Line + strings.Count(doc.Text[b.Start:start], "\n")
+			first, last := b.Line+strings.Count(doc.Text[b.Start:start], "\n"), b.Line+strings.Count(doc.Text[b.Start:end], "\n")
+			if lines := strings.Count(strings.TrimRight(doc.Text[b.Start:b.End], " \t\n"), "\n"); lines != b.LineEnd-b.Line {
+				first, last = b.Line, b.LineEnd // the source has other lines: all of the block's
 			}
-			to = b.Line + strings.Count(doc.Text[b.Start:end], "\n")
+			if from == 0 {
+				from = first
+			}
+			to = last
 		}
 	}
 	for k := range kinds {

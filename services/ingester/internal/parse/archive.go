@@ -69,9 +69,6 @@ func (a *archive) content(name string) ([]byte, error) {
 	return data, nil
 }
 
-// has reports that there is an entry.
-func (a *archive) has(name string) bool { return a.files[path.Clean(name)] != nil }
-
 // walk runs a token loop over an entry, or gives errNoEntry.
 func (a *archive) walk(ctx context.Context, name string, start func(xml.StartElement) error, end func(string) error, text func([]byte)) error {
 	in, err := a.open(name)
@@ -136,11 +133,14 @@ func zipKind(data []byte) string {
 		return kind
 	}
 	for _, k := range []struct{ entry, kind string }{
-		{"word/document.xml", "docx"}, {"ppt/presentation.xml", "pptx"}, {"xl/workbook.xml", "xlsx"},
+		{"word/document.xml", "docx"},
+		{"ppt/presentation.xml", "pptx"},
+		{"xl/workbook.xml", "xlsx"},
 		{"META-INF/container.xml", "epub"},
 		{"xl/workbook.bin", "an Excel binary workbook; save it as .xlsx"},
 		{"Index/Document.iwa", "an Apple iWork document; export it as .docx, .xlsx or .pptx"},
-		{"AndroidManifest.xml", "an Android package"}, {"META-INF/MANIFEST.MF", "a Java archive"},
+		{"AndroidManifest.xml", "an Android package"},
+		{"META-INF/MANIFEST.MF", "a Java archive"},
 	} {
 		if has(k.entry) {
 			return k.kind

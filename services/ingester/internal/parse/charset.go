@@ -34,6 +34,9 @@ func decode(data []byte, declared string) (decoded, error) {
 		return checked(decoded{text: text, charset: name})
 	}
 	enc, name := lookupCharset(declared)
+	if enc == nil && bytes.Contains(data, []byte("\x1b$B")) && ascii(data) {
+		enc, name = lookupCharset("iso-2022-jp")
+	}
 	if utf8.Valid(trimUTF8Mark(data)) && !escapes(data, name) && !looksBinary(string(data)) {
 		return valid(trimUTF8Mark(data), declared, name), nil
 	}
@@ -69,15 +72,17 @@ func undeclared(data []byte) (decoded, error) {
 		text, _ := lenient(enc, data, name)
 		return checked(decoded{text: text, charset: name})
 	}
-	if runs, faults := utf8Faults(data); runs > 0 && (faults*50 <= runs || faults == 1 && cutTail(data)) {
-		d := decoded{text: strings.ToValidUTF8(string(trimUTF8Mark(data)), "\ufffd"), charset: "UTF-8"}
-		d.warnings = []string{fmt.Sprintf("%d places are not valid UTF-8 and were replaced", faults)}
-		return d, nil
+	runs, faults, bad := utf8Faults(data)
+	if runs > 0 && (faults*50 <= runs || faults == 1 && cutTail(data)) {
+		return repaired(data, faults), nil
 	}
 	if looksBinary(string(data)) {
 		return decoded{}, messages.Errorf(messages.CodeUnsupportedMediaType, "the content is binary, not text")
 	}
 	g := guessCharset(data)
+	if g.enc == nil && bad*200 <= len(data) {
+		return repaired(data, faults), nil
+	}
 	if g.enc == nil {
 		_, at := firstFault(data)
 		return decoded{}, messages.Errorf(messages.CodeInvalidEncoding,
@@ -92,6 +97,13 @@ func undeclared(data []byte) (decoded, error) {
 		d.warnings = append(d.warnings, fmt.Sprintf("%d places are not valid %s and were replaced", faults, g.name))
 	}
 	return checked(d)
+}
+
+// repaired is text in UTF-8 but for some places.
+func repaired(data []byte, faults int) decoded {
+	text := strings.ToValidUTF8(string(trimUTF8Mark(data)), "\ufffd")
+	warning := fmt.Sprintf("%d places are not valid UTF-8 and were replaced", faults)
+	return decoded{text: text, charset: "UTF-8", warnings: []string{warning}}
 }
 
 // checked refuses text that came out mostly as replacement characters.
@@ -236,24 +248,23 @@ func soundUnits(enc encoding.Encoding, sample []byte) bool {
 	return odd*100 <= all
 }
 
-// utf8Faults counts valid multi-byte characters and bytes that belong to none.
-func utf8Faults(data []byte) (runs, faults int) {
+// utf8Faults counts valid multi-byte characters, places that are not valid, and the bytes there.
+func utf8Faults(data []byte) (runs, faults, bad int) {
 	for at := 0; at < len(data); {
-		if data[at] < utf8.RuneSelf {
-			at++
-			continue
-		}
 		r, size := utf8.DecodeRune(data[at:])
-		if r == utf8.RuneError && size == 1 {
+		switch {
+		case r == utf8.RuneError && size == 1:
 			faults++
-			for at++; at < len(data) && data[at]&0xc0 == 0x80; at++ { // the rest of the broken character
+			for bad, at = bad+1, at+1; at < len(data) && data[at]&0xc0 == 0x80; at++ { // the rest of the broken character
+				bad++
 			}
 			continue
+		case size > 1:
+			runs++
 		}
-		runs++
 		at += size
 	}
-	return runs, faults
+	return runs, faults, bad
 }
 
 // cutTail reports that nothing is wrong but a character cut off at the end.

@@ -71,9 +71,6 @@ func candidates() []candidate {
 
 // guessCharset decodes a sample in every candidate and takes the one whose characters make most sense.
 func guessCharset(data []byte) guess {
-	if bytes.Contains(data, []byte("\x1b$B")) && ascii(data) {
-		return guess{name: "ISO-2022-JP", enc: japanese.ISO2022JP}
-	}
 	sample := sampleOf(data)
 	all := candidates()
 	scores, texts := make([]float64, len(all)), make([][]byte, len(all))

@@ -47,7 +47,8 @@ const (
 
 func (t *rowBlocks) add(r numberedRow) error {
 	if n := len(t.rows); n > 0 {
-		exact := t.rows[n-1].last+1 == r.line
+		before := t.rows[n-1]
+		exact := before.last+1 == r.line && before.last == before.line && r.last == r.line
 		if n >= minRows && !exact || t.bytes > maxRowBytes {
 			if err := t.flush(); err != nil {
 				return err

@@ -9,7 +9,7 @@ func textFormat() format {
 	return format{
 		name:       "txt",
 		mediaTypes: []string{"text/plain"},
-		extensions: []string{".txt", ".text", ".log"},
+		extensions: []string{".txt", ".text", ".rst", ".adoc", ".org", ".tex", ".srt", ".vtt"},
 		maxBytes:   func(l Limits) int { return l.TextFile },
 		parse:      parseText,
 	}
