@@ -110,11 +110,10 @@ func Formats() []FormatInfo {
 	return out
 }
 
-// Light reports that a document was plain text of few bytes, read by simple loops of ours: what the
-// process that read it may do again. Anything with engines, archives or attachments is not.
-func (d Document) Light(bytes int) bool {
-	const most = 64 << 10
-	if bytes > most || d.Engine != "" {
+// Light reports that a document was a textual format, read by simple loops of ours: what the process
+// that read it may do again. Anything with engines, archives or attachments is not.
+func (d Document) Light() bool {
+	if d.Engine != "" {
 		return false
 	}
 	for i := range d.Blocks {

@@ -23,6 +23,7 @@ type child struct {
 	cmd     *exec.Cmd
 	in      *os.File
 	out     *os.File
+	reader  *bufio.Reader // of out
 	stderr  *head
 	docs    int           // it has read
 	gone    chan struct{} // closed when the process has ended and waitErr is set
@@ -127,7 +128,7 @@ func (t *transfer) hand(ctx context.Context) error {
 	}
 	const part = 1 << 20
 	r := &failing{r: t.job.open(ctx)}
-	n, _ := io.CopyBuffer(struct{ io.Writer }{t.child.in}, io.LimitReader(r, t.job.request.Size), make([]byte, min(part, t.job.request.Size+1)))
+	n, _ := io.CopyBuffer(struct{ io.Writer }{t.child.in}, io.LimitReader(r, t.job.request.Size), make([]byte, min(part, t.job.request.Size+1))) // a writer's error is the child's end
 	switch {
 	case r.err != nil:
 		return fmt.Errorf("%w: %w", errUnread, r.err)
@@ -165,7 +166,7 @@ const (
 var errTooLong = errors.New("a parse worker sent more than it may")
 
 func (t *transfer) read(ctx context.Context, w *watch) error {
-	out := bufio.NewReaderSize(t.child.out, 64<<10)
+	out := t.child.reader
 	most := int64(t.limits.TextBytes)*perByte + int64(t.limits.Pages)*perPage + baseBytes
 	if t.job.request.Op == opUnlock {
 		most += 4 * t.job.request.Size

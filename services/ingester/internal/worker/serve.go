@@ -39,6 +39,7 @@ type server struct {
 	out     io.Writer
 	docs    int
 	missing []string
+	limits  parse.Limits
 }
 
 const maxRequestBytes = 1 << 20
@@ -68,6 +69,10 @@ func (s *server) prepare(req request) (err error) {
 	if req.Op == opWarm { // reads no document, and writes the cache
 		return nil
 	}
+	if s.docs > 0 && req.Limits == s.limits && req.Size <= lightBytes {
+		return nil // those set for the first document hold: small texts take no more
+	}
+	s.limits = req.Limits
 	debug.SetMemoryLimit(req.Limits.Memory/10*7 + req.Size)
 	s.missing, err = limitSelf(req.Limits, req.Size)
 	return err
@@ -120,12 +125,15 @@ func (s *server) parse(req request, data []byte, engine *parse.PDFEngine) (again
 		return false, err
 	}
 	e := s.end(doc)
-	e.Reusable = s.docs < maxDocs && doc.Light(len(data))
+	e.Reusable = s.docs < maxDocs && len(data) <= lightBytes && doc.Light()
 	return e.Reusable, s.send(frame{End: e})
 }
 
-// maxDocs is how many small texts one process reads at most.
-const maxDocs = 500
+// maxDocs is how many small texts, of at most lightBytes, one process reads.
+const (
+	maxDocs    = 500
+	lightBytes = 64 << 10
+)
 
 // guarded parses; a panic of a reader is damage that nobody thought of.
 func guarded(p parse.Parser, in parse.Input) (doc parse.Document, err error) {
