@@ -325,6 +325,11 @@ func broken(random *rand.Rand, data []byte) []byte {
 func resident() int64 {
 	runtime.GC()
 	debug.FreeOSMemory()
+	return held()
+}
+
+// held is the memory this process holds, in bytes.
+func held() int64 {
 	stat, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0
@@ -332,4 +337,3 @@ func resident() int64 {
 	pages, _ := strconv.ParseInt(strings.Fields(string(stat))[1], 10, 64)
 	return pages * int64(os.Getpagesize())
 }
-

@@ -18,29 +18,63 @@ import (
 
 // File is an open PDF.
 type File struct {
-	runtime *Runtime
-	engine  pdfium.Pdfium
-	ref     references.FPDF_DOCUMENT
-	pages   int
+	runtime  *Runtime
+	engine   pdfium.Pdfium
+	ref      references.FPDF_DOCUMENT
+	pages    int
+	content  *counted
+	size     int64
+	password string
+}
+
+// counted counts the bytes that PDFium has read.
+type counted struct {
+	io.ReadSeeker
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadSeeker.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // Open opens a PDF of size bytes; password may be empty. Errors of the file are *messages.Error.
 func (r *Runtime) Open(data io.ReadSeeker, size int64, password string) (*File, error) {
-	request := &requests.FPDF_LoadCustomDocument{Reader: data, Size: size}
-	if password != "" {
-		request.Password = &password
+	f := &File{runtime: r, engine: r.instance, content: &counted{ReadSeeker: data}, size: size, password: password}
+	if err := f.open(); err != nil {
+		return nil, err
 	}
-	opened, err := r.instance.FPDF_LoadCustomDocument(request)
-	if err != nil {
-		return nil, r.openError(err, password)
-	}
-	f := &File{runtime: r, engine: r.instance, ref: opened.Document}
 	count, err := r.instance.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: f.ref})
 	if err != nil {
 		return nil, r.fault(err, "open the PDF")
 	}
 	f.pages = count.PageCount
 	return f, nil
+}
+
+func (f *File) open() error {
+	request := &requests.FPDF_LoadCustomDocument{Reader: f.content, Size: f.size}
+	if f.password != "" {
+		request.Password = &f.password
+	}
+	opened, err := f.engine.FPDF_LoadCustomDocument(request)
+	if err != nil {
+		return f.runtime.openError(err, f.password)
+	}
+	f.ref, f.content.n = opened.Document, 0
+	return nil
+}
+
+// refresh opens the file anew when much of it was read: PDFium keeps what it has read, pictures too, until
+// the file is closed.
+func (f *File) refresh() error {
+	const much = MemoryBytes / 4
+	if f.content.n < much {
+		return nil
+	}
+	f.Close()
+	return f.open()
 }
 
 func (r *Runtime) openError(err error, password string) error {

@@ -41,6 +41,9 @@ type Field struct{ Name, Value string }
 // to the page alone is its Fault.
 func (f *File) Page(number, most int) (Page, error) {
 	out := Page{Number: number}
+	if err := f.refresh(); err != nil {
+		return out, err
+	}
 	loaded, err := f.engine.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: f.page(number)})
 	if err != nil {
 		return out, f.pageFault(&out, err)
