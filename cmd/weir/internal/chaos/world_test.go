@@ -102,7 +102,7 @@ func newWorld(t *testing.T, bin string, pg *postgres, database string) *world {
 	flags := map[string][]string{
 		"ingester":  stored,
 		"embedder":  {"--embedding-base-url", provider.URL + "/v1", "--embedding-model", model, "--embedding-dims", fmt.Sprint(dims)},
-		"indexer":   append(stored, "--default-model", model, "--default-dims", fmt.Sprint(dims), "--reconcile-every", "500ms", "--reconcile-grace", "2s"),
+		"indexer":   append(stored, "--default-model", model, "--default-dims", fmt.Sprint(dims), "--reconcile-every", "500ms", "--reconcile-grace", "2s", "--job-lease", "2s"),
 		"retriever": stored,
 	}
 	for _, name := range services() {
