@@ -1,8 +1,6 @@
 package parse
 
-import (
-	"strings"
-)
+import "strings"
 
 // Kind is what a block is.
 type Kind string
