@@ -8,11 +8,8 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// Errors of the light engine: each sends the file on to PDFium.
-var (
-	errLight = errors.New("the light engine cannot read the file")
-	errDoubt = errors.New("the text of the light engine may be wrong")
-)
+// errLight sends a file on to PDFium.
+var errLight = errors.New("the light engine cannot read the file")
 
 // Light reads a file with the pure Go engine and gives its pages when the gate has no doubt in any of
 // them. ok is false when PDFium must read the file. It may overflow the stack or never end: see doc.

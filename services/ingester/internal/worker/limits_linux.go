@@ -29,6 +29,8 @@ func self() (string, error) { return "/proc/self/exe", nil }
 // the system lacks. A process that reads another document sets them anew.
 func limitSelf(l parse.Limits, size int64) ([]string, error) {
 	signal.Ignore(syscall.SIGXFSZ) // a write to a file then is an error, not a death
+	// Where memory runs out the kernel takes this process first, not the service. Some systems forbid it to say so.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) //nolint:gosec // no file is made
 	space, err := addressSpace()
 	if err != nil {
 		return nil, err

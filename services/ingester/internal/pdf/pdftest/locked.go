@@ -52,8 +52,10 @@ func rc4ed(key, data []byte) []byte {
 
 // Form is a file of one page with text fields and a ticked box.
 func Form(values map[string]string) []byte {
-	objects := []string{"", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-		Stream("", "BT /F1 12 Tf 72 700 Td (A form) Tj ET")}
+	objects := []string{
+		"", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+		Stream("", "BT /F1 12 Tf 72 700 Td (A form) Tj ET"),
+	}
 	var refs string
 	for name, value := range values {
 		refs += fmt.Sprintf("%d 0 R ", len(objects)+1)

@@ -1,0 +1,214 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/services/ingester/internal/parse"
+)
+
+// transfer is one document on its way.
+type transfer struct {
+	child  *child
+	job    job
+	limits parse.Limits
+	result result
+	text   strings.Builder
+	paths  [][]string
+	fail   *messages.Error
+	ended  bool
+	total  int64
+}
+
+// errUnread says that the content could not be got; the process is not to blame.
+var errUnread = errors.New("read content")
+
+// hand sends request and document. A process that dies meanwhile is judged by its end.
+func (t *transfer) hand(ctx context.Context) error {
+	if writeMessage(t.child.in, t.job.request) != nil || t.job.open == nil {
+		return nil
+	}
+	const part = 1 << 20
+	r := &failing{r: t.job.open(ctx)}
+	n, _ := io.CopyBuffer(struct{ io.Writer }{t.child.in}, io.LimitReader(r, t.job.request.Size), make([]byte, min(part, t.job.request.Size+1))) // a writer's error is the child's end
+	switch {
+	case r.err != nil:
+		return fmt.Errorf("%w: %w", errUnread, r.err)
+	case n < t.job.request.Size && t.child.alive() && r.ended:
+		return fmt.Errorf("%w: it ends after %d of %d bytes", errUnread, n, t.job.request.Size)
+	}
+	return nil
+}
+
+// failing remembers a reader's error, so that it is told from the writer's.
+type failing struct {
+	r     io.Reader
+	err   error
+	ended bool
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if errors.Is(err, io.EOF) {
+		f.ended = true
+	} else if err != nil {
+		f.err = err
+	}
+	return n, err
+}
+
+// Bounds of what a child may send, so that a child gone wrong cannot fill our memory.
+const (
+	frameBytes = 64 << 20 // of one frame: the image of a page is the largest
+	perByte    = 8        // JSON escapes, blocks and paths weigh more than the text
+	perPage    = 1 << 10
+	baseBytes  = 16 << 20
+)
+
+var errTooLong = errors.New("a parse worker sent more than it may")
+
+func (t *transfer) read(ctx context.Context, w *watch) error {
+	out := t.child.reader
+	most := int64(t.limits.TextBytes)*perByte + int64(t.limits.Pages)*perPage + baseBytes
+	if t.job.request.Op == opUnlock {
+		most += 4 * t.job.request.Size
+	}
+	for !t.ended {
+		var f frame
+		n, err := readMessage(out, &f, frameBytes)
+		if errors.Is(err, errTooLong) {
+			return messages.Errorf(messages.CodeParseLimit, "a part of the document is over the limit of %d bytes", frameBytes)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // cut short: judged by how the child ended
+		}
+		w.progress()
+		if f.Image == nil {
+			t.total += n
+		}
+		if t.total > most {
+			return messages.Errorf(messages.CodeParseLimit, "extracted text and structure are over the limit of %d bytes", most)
+		}
+		if err := t.take(ctx, f, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *transfer) take(ctx context.Context, f frame, w *watch) error {
+	switch {
+	case f.Text != "":
+		if t.text.Len()+len(f.Text) > t.limits.TextBytes {
+			return messages.Errorf(messages.CodeParseLimit, "extracted text is over the limit of %d bytes", t.limits.TextBytes)
+		}
+		t.text.WriteString(f.Text)
+	case len(f.Blocks) > 0:
+		return t.blocks(f)
+	case f.Image != nil:
+		w.pause()
+		err := t.recognise(ctx, f.Image)
+		w.progress()
+		return err
+	case f.Data != nil:
+		t.result.data = append(t.result.data, f.Data...)
+	case f.Fail != nil:
+		t.fail = f.Fail
+	case f.End != nil:
+		t.close(f.End)
+	}
+	return nil
+}
+
+func (t *transfer) blocks(f frame) error {
+	t.paths = append(t.paths, f.Paths...)
+	for _, b := range f.Blocks {
+		if b.Path < 0 || b.Path > len(t.paths) {
+			return messages.Errorf(messages.CodeDamagedDocument, "the document broke its reader: a heading is missing")
+		}
+		if b.Path > 0 {
+			b.HeadingPath = t.paths[b.Path-1]
+		}
+		t.result.doc.Blocks = append(t.result.doc.Blocks, b.Block)
+	}
+	return nil
+}
+
+// recognise answers a child that wants an image read.
+func (t *transfer) recognise(ctx context.Context, image []byte) error {
+	var a answer
+	text, err := t.job.recognise(ctx, image)
+	document, ok := messages.AsError(err)
+	switch {
+	case ok:
+		a.Fail = document
+	case err != nil:
+		return fmt.Errorf("recognise text: %w", err)
+	default:
+		a.Text = text
+	}
+	if writeMessage(t.child.in, a) != nil {
+		return nil // it died: judged by its end
+	}
+	return nil
+}
+
+func (t *transfer) close(e *end) {
+	d := &t.result.doc
+	d.Title, d.Warnings, d.Pages, d.Format, d.Charset, d.Engine = e.Title, e.Warnings, e.Pages, e.Format, e.Charset, e.Engine
+	d.Text = t.text.String()
+	t.result.missing, t.result.peak, t.result.reusable = e.Missing, e.PeakBytes, e.Reusable
+	t.ended = true
+}
+
+func (t *transfer) failure() error {
+	if t.fail != nil {
+		t.result.doc = parse.Document{}
+		return t.fail
+	}
+	return nil
+}
+
+// verdict turns the end of a child that did not end as it should into an error: its own word, ours, or
+// what killed it.
+func (t *transfer) verdict(ctx context.Context, readErr error) error {
+	switch cause := context.Cause(ctx); {
+	case t.fail != nil:
+		return t.fail
+	case readErr != nil:
+		return readErr
+	case cause != nil:
+		if document, ok := messages.AsError(cause); ok {
+			return document
+		}
+		return fmt.Errorf("read document: %w", cause)
+	}
+	return t.death()
+}
+
+// death explains a child that died by itself, from the first words of the runtime's report.
+func (t *transfer) death() error {
+	said := t.child.stderr.String()
+	switch {
+	case strings.Contains(said, "stack exceeds") || strings.Contains(said, "stack overflow"):
+		return messages.Errorf(messages.CodeParseLimit, "the document nests more deeply than the reader's stack limit allows")
+	case strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") ||
+		strings.Contains(said, "len out of range") || strings.Contains(said, "address space collisions"): // of race builds
+		return messages.Errorf(messages.CodeParseLimit, "reading the document takes more than the limit of %d MiB of memory", t.limits.Memory>>20)
+	case strings.HasPrefix(said, refused):
+		return fmt.Errorf("parse worker: %s", strings.TrimSpace(said))
+	}
+	if reason := killed(t.child.cmd.ProcessState, t.limits); reason != "" {
+		return messages.Errorf(messages.CodeParseLimit, "reading the document %s", reason)
+	}
+	return messages.Errorf(messages.CodeDamagedDocument, "the document broke its reader")
+}
+
+func bytesInput(data []byte) Input {
+	return Input{Open: func(context.Context) io.Reader { return bytes.NewReader(data) }, Size: int64(len(data))}
+}
