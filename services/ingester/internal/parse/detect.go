@@ -1,10 +1,12 @@
 package parse
 
 import (
+	"bytes"
 	"fmt"
 	"mime"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -26,7 +28,7 @@ func detect(in Input) (detected, error) {
 	}
 	declared, known := formatFor(media, in.Name)
 	for _, f := range formats() {
-		if f.binary && f.sniff(in.Data) {
+		if f.binary && f.sniff(in.Data) && !mentioned(f, in.Data, declared, known) {
 			return detected{format: f, media: media, warnings: contradiction(declared, known, media, f)}, nil
 		}
 	}
@@ -44,6 +46,20 @@ func detect(in Input) (detected, error) {
 		return out, nil
 	}
 	return sniffed(in, out, declared, known)
+}
+
+// mentioned reports text that only holds the sign of a format: settings that begin like the headers of a
+// mail, notes about the inside of PDFs.
+func mentioned(f format, data []byte, declared format, known bool) bool {
+	switch f.name {
+	case "eml", "mhtml":
+		return known && declared.firm
+	case "pdf":
+		head := data[:min(len(data), 1024)]
+		return !bytes.HasPrefix(bytes.TrimSpace(trimUTF8Mark(head)), []byte("%PDF-")) && known && !declared.binary &&
+			utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
+	}
+	return false
 }
 
 // sniffed lets the look of text decide where the declaration does not settle it.

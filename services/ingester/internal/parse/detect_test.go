@@ -59,6 +59,9 @@ func TestContentDecidesTheFormat(t *testing.T) {
 		"html called text":          {parse.Input{Data: []byte("<html>words"), ContentType: "text/plain"}, "html", "declared as txt, the content is html"},
 		"html in markdown":          {parse.Input{Data: []byte("<html>words"), ContentType: "text/markdown"}, "md", ""},
 		"mail called text":          {parse.Input{Data: []byte("From: a\nSubject: b\n\nwords"), ContentType: "text/plain"}, "eml", "declared as txt, the content is eml"},
+		"settings like a mail":      {parse.Input{Data: []byte("from: a\nsubject: b\nbody: words\n"), Name: "a.yaml"}, "yaml", ""},
+		"text like a mail":          {parse.Input{Data: []byte("from: a\nsubject: b\nbody: words\n")}, "txt", ""},
+		"text about PDFs":           {parse.Input{Data: []byte("A file begins with %PDF-1.7 words"), Name: "a.md"}, "md", ""},
 		"rtf called Word":           {parse.Input{Data: []byte(`{\rtf1 words}`), Name: "a.docx"}, "rtf", "declared as docx, the content is rtf"},
 		"xml by content":            {parse.Input{Data: []byte(`<?xml version="1.0"?><a>words</a>`)}, "xml", ""},
 		"any type of XML":           {parse.Input{Data: []byte(`<a>words</a>`), ContentType: "application/soap+xml"}, "xml", ""},
@@ -166,6 +169,20 @@ func TestBadInputIsRefusedWithItsCode(t *testing.T) {
 		got, ok := messages.AsError(err)
 		if !ok || got.Code != test.code || !strings.Contains(got.Message, test.says) {
 			t.Errorf("%s: got %q, error %v, want %s saying %q", name, doc.Text, err, test.code, test.says)
+		}
+	}
+}
+
+func TestFrontMatterGivesTheTitle(t *testing.T) {
+	t.Parallel()
+	for source, text := range map[string]string{
+		"---\ntitle: 'The pump'\n---\nwords\n":             "words\n",
+		"+++\ntitle = \"The pump\"\n+++\nwords\n":          "words\n",
+		"---\ntitle: The pump\ntags: a\n---\n\n# H\nwords": "---\ntitle: The pump\ntags: a\n---\n\n# H\nwords\n",
+	} {
+		doc, err := parse.Parse(t.Context(), parse.Input{Data: []byte(source), Name: "a.md"})
+		if err != nil || doc.Title != "The pump" || doc.Text != text {
+			t.Errorf("%q: title %q, text %q, %v", source, doc.Title, doc.Text, err)
 		}
 	}
 }

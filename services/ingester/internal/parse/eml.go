@@ -26,12 +26,12 @@ func sniffMail(data []byte) bool {
 	if bytes.HasPrefix(data, []byte("From ")) { // of a mailbox
 		_, data = cutLine(data)
 	}
-	known, few := 0, 200
+	known, few, sure := 0, 200, false
 	for first := true; len(data) > 0 && few > 0; few-- {
 		l, rest := cutLine(data)
 		data = rest
 		if len(l) == 0 {
-			break
+			return known >= 2
 		}
 		if l[0] == ' ' || l[0] == '\t' {
 			if first {
@@ -45,12 +45,14 @@ func sniffMail(data []byte) bool {
 		}
 		first = false
 		switch strings.ToLower(string(name)) {
-		case "from", "to", "cc", "date", "subject", "message-id", "received", "mime-version", "content-type", "return-path",
-			"delivered-to", "reply-to", "sender", "dkim-signature":
+		case "message-id", "received", "mime-version", "return-path", "delivered-to", "dkim-signature":
+			sure = true
+			known++
+		case "from", "to", "cc", "date", "subject", "content-type", "reply-to", "sender":
 			known++
 		}
 	}
-	return known >= 2
+	return known >= 2 && sure // without a body: settings look like this too
 }
 
 // Bounds of a mail.

@@ -147,26 +147,34 @@ func (m *markdown) paragraph() error {
 	return m.emit(part{kind: KindParagraph}, to, 0)
 }
 
-// frontMatter takes a leading block between --- lines and its title. A block that says nothing but the
-// title is no text of the document.
+// frontMatter takes a leading block between --- lines (YAML) or +++ lines (TOML) and its title. A block
+// that says nothing but the title is no text of the document.
 func (m *markdown) frontMatter() {
-	if len(m.lines) == 0 || strings.TrimRight(string(m.lines[0]), " \n") != "---" {
+	if len(m.lines) == 0 {
+		return
+	}
+	mark, lang, equals := strings.TrimRight(string(m.lines[0]), " \n"), "yaml", ":"
+	switch mark {
+	case "---":
+	case "+++":
+		lang, equals = "toml", "="
+	default:
 		return
 	}
 	const most = 200 // lines
 	title, others := "", 0
 	for i := 1; i < len(m.lines) && i < most; i++ {
 		l := strings.TrimRight(string(m.lines[i]), " \n")
-		if l == "---" || l == "..." {
+		if l == mark || l == "..." && lang == "yaml" {
 			m.b.title = title
 			if others == 0 {
 				m.at = i + 1
 				return
 			}
-			m.err = m.emit(part{kind: KindCode, lang: "yaml"}, i+1, 0)
+			m.err = m.emit(part{kind: KindCode, lang: lang}, i+1, 0)
 			return
 		}
-		if value, ok := strings.CutPrefix(l, "title:"); ok && title == "" {
+		if key, value, ok := strings.Cut(l, equals); ok && strings.TrimRight(key, " ") == "title" && title == "" {
 			title = strings.Trim(strings.TrimSpace(value), `"'`)
 		} else if l != "" {
 			others++
