@@ -3,7 +3,6 @@ package fusion
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -12,7 +11,7 @@ import (
 // Config says how to fuse.
 type Config struct {
 	Method      Method
-	DenseWeight float64 // finite, >= 0, not both 0; a leg of weight 0 takes no part
+	DenseWeight float64 // 0, or messages.MinWeight to MaxWeight; not both 0; a leg of weight 0 takes no part
 	TextWeight  float64 // likewise
 	K           int     // RRF only: constant added to ranks, >= 1
 	Metric      Metric  // of the dense leg
@@ -196,8 +195,8 @@ func validWeights(c Config, object string) error {
 		{"denseVectorSearchWeight", c.DenseWeight},
 		{"fullTextSearchWeight", c.TextWeight},
 	} {
-		if !(w.value >= 0) || math.IsInf(w.value, 0) {
-			return messages.Invalid(object+"."+w.field, "must be a finite number, 0 or more")
+		if err := messages.CheckWeight(object+"."+w.field, w.value); err != nil {
+			return err
 		}
 	}
 	if c.DenseWeight == 0 && c.TextWeight == 0 {

@@ -242,6 +242,9 @@ func TestValidateNamesTheField(t *testing.T) {
 		"weight -0.1":   {weight(-0.1, 1), "weightConfiguration.denseVectorSearchWeight"},
 		"weight NaN":    {weight(1, math.NaN()), "weightConfiguration.fullTextSearchWeight"},
 		"weight inf":    {rrf(1, math.Inf(1), 60), "rrfConfiguration.fullTextSearchWeight"},
+		"weight tiny":   {rrf(5e-324, 1, 60), "rrfConfiguration.denseVectorSearchWeight"}, // 5e-324/61 is 0: a score would be 0/0
+		"weight huge":   {weight(1e308, 1e308), "weightConfiguration.denseVectorSearchWeight"},
+		"at the bounds": {rrf(messages.MinWeight, messages.MaxWeight, 60), ""},
 		"both 0":        {weight(0, 0), "weightConfiguration"},
 		"both 0 by RRF": {rrf(0, 0, 60), "rrfConfiguration"},
 		"2 and 3":       {weight(2, 3), ""},

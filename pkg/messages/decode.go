@@ -58,7 +58,7 @@ func decodeError(path string, err error) error {
 	)
 	switch {
 	case errors.As(err, &typed):
-		return Invalid(path, fmt.Sprintf("must be %s, got %s", jsonName(typed.Type), typed.Value))
+		return Invalid(path, misfitOf(typed))
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &corrupt):
@@ -68,6 +68,25 @@ func decodeError(path string, err error) error {
 	}
 	return Invalid(path, "is not valid JSON: "+err.Error())
 }
+
+// misfitOf says why a value is not of its type. A number that is none for the type is out of its range, or has
+// a fraction or an exponent where a plain integer must stand.
+func misfitOf(e *json.UnmarshalTypeError) string {
+	text, isNumber := strings.CutPrefix(e.Value, "number ")
+	name := jsonName(e.Type)
+	switch {
+	case !isNumber:
+		return fmt.Sprintf("must be %s, got %s", name, e.Value)
+	case name == "a number":
+		return "is out of range: " + clip(text, maxNumberShown)
+	case name == "an integer" && !strings.ContainsAny(text, ".eE"):
+		return "must be an integer within its range, got " + clip(text, maxNumberShown)
+	}
+	return fmt.Sprintf("must be %s, got %s", name, clip(text, maxNumberShown))
+}
+
+// maxNumberShown bounds the digits of a number that an error repeats.
+const maxNumberShown = 40
 
 func jsonName(t reflect.Type) string {
 	switch t.Kind() {

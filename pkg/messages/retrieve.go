@@ -127,7 +127,7 @@ type RerankingConfig struct {
 	Model           *ModelConfig  `json:"modelConfiguration,omitempty"`
 }
 
-// WeightConfig holds the weights of WEIGHT: finite, not negative, not both 0.
+// WeightConfig holds the weights of WEIGHT: 0, or MinWeight to MaxWeight, and not both 0.
 type WeightConfig struct {
 	Dense    *float64 `json:"denseVectorSearchWeight,omitempty"`
 	FullText *float64 `json:"fullTextSearchWeight,omitempty"`

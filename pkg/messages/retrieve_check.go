@@ -3,7 +3,6 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -332,12 +331,31 @@ func floatWithin(field string, v *float64, high float64) error {
 	return nil
 }
 
-func checkWeights(at string, dense, text *float64) error {
-	if err := floatWithin(at+".denseVectorSearchWeight", dense, math.MaxFloat32); err != nil {
-		return err
+// Weights above 0 are within these bounds: with others the parts of a score could vanish or overflow.
+const (
+	MinWeight = 1e-30
+	MaxWeight = 1e30
+)
+
+// CheckWeight checks the weight of a leg. Errors are VALIDATION_ERROR of the field.
+func CheckWeight(field string, w float64) error {
+	if w == 0 || w >= MinWeight && w <= MaxWeight {
+		return nil
 	}
-	if err := floatWithin(at+".fullTextSearchWeight", text, math.MaxFloat32); err != nil {
-		return err
+	return Invalid(field, fmt.Sprintf("must be 0, or %g to %g", MinWeight, MaxWeight))
+}
+
+func checkWeights(at string, dense, text *float64) error {
+	for _, w := range []struct {
+		field string
+		value *float64
+	}{{".denseVectorSearchWeight", dense}, {".fullTextSearchWeight", text}} {
+		if w.value == nil {
+			continue
+		}
+		if err := CheckWeight(at+w.field, *w.value); err != nil {
+			return err
+		}
 	}
 	if dense != nil && text != nil && *dense == 0 && *text == 0 {
 		return Invalid(at, "has no weight above 0")

@@ -267,11 +267,11 @@ func TestMandatoryFilter(t *testing.T) {
 	_, err = m.Bind(nil)
 	wantInvalid(t, "no fact", err, "$tenant stands for nothing")
 	for text, holds := range map[string]string{
-		`{"equals":{"key":"tenant","value":"$tenat"}}`:                 "mandatoryFilter.equals.value: $tenat stands for nothing",
+		`{"equals":{"key":"tenant","value":"$tenat"}}`:                 "mandatoryFilter.equals.value: field \"tenant\": $tenat stands for nothing",
 		`{"notAll":[{"in":{"key":"tenant","value":["a","$nobody"]}}]}`: "mandatoryFilter.notAll[0].in.value[1]",
 		`{"equals":{"key":"nope","value":"$tenant"}}`:                  `"nope"`,
 		`{}`:                        "mandatoryFilter",
-		`"tenant = '$tenat'"`:       "position 9: $tenat stands for nothing",
+		`"tenant = '$tenat'"`:       "position 9: field \"tenant\": $tenat stands for nothing",
 		`"tenant = 't1' OR nope=1"`: "position 17",
 		`"tenant = "`:               "position 9",
 		`"\ud800"`:                  "surrogate",

@@ -183,7 +183,7 @@ func TestValuesAreArgumentsOnly(t *testing.T) {
 func TestExpressionsFailAtBinding(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ id, text, holds string }{
-		{"CT-69", `score IN (1, 'x')`, `filterExpression: position 13: must be of type long, got a string`},
+		{"CT-69", `score IN (1, 'x')`, `filterExpression: position 13: field "score": must be of type long, got a string`},
 		{"CT-69", `title BETWEEN 'a' AND 'b'`, `filterExpression: position 0: greaterThanOrEquals does not apply to field "title" of type string`},
 		{"CT-70", `metadata.a.b = 1`, `field "a.b" is not declared`},
 		{"CT-35", `category = 'a' AND NOT (nope = 1)`, `filterExpression: position 24: field "nope" is not declared`},

@@ -162,9 +162,13 @@ type place struct {
 	path       string // of the condition in JSON; of the expression as a whole
 	pos        int    // code points into an expression
 	expression bool
+	field      string // named by errors that do not name it themselves
 }
 
 func (p place) fail(reason string) *messages.Error {
+	if p.field != "" {
+		reason = fmt.Sprintf("field %q: %s", p.field, reason)
+	}
 	if p.expression {
 		reason = fmt.Sprintf("position %d: %s", p.pos, reason)
 	}
@@ -175,9 +179,9 @@ func (p place) fail(reason string) *messages.Error {
 func (l leaf) value(i int) place {
 	switch {
 	case l.at.expression:
-		return place{path: l.at.path, pos: l.values[i].pos, expression: true}
+		return place{path: l.at.path, pos: l.values[i].pos, expression: true, field: l.key}
 	case l.op.takes == takesSet:
-		return place{path: fmt.Sprintf("%s.value[%d]", l.at.path, i)}
+		return place{path: fmt.Sprintf("%s.value[%d]", l.at.path, i), field: l.key}
 	}
-	return place{path: l.at.path + ".value"}
+	return place{path: l.at.path + ".value", field: l.key}
 }

@@ -102,11 +102,11 @@ func TestFiltersThatAreRefused(t *testing.T) {
 		{"CT-70", `{"equals":{"key":"metadata.category","value":"art"}}`, `"metadata.category"`},
 		{"D-23", `{"equals":{"key":"tenant","value":"t2"}}`, `field "tenant" is internal`},
 		{"D-23", `{"notAll":[{"isNull":{"key":"tenant"}}]}`, `field "tenant" is internal`},
-		{"CT-36", `{"equals":{"key":"score","value":"60"}}`, `filter.equals.value: must be of type long, got a string`},
-		{"CT-36", `{"equals":{"key":"score","value":1.5}}`, `filter.equals.value: must be an integer of 64 bits`},
-		{"CT-36", `{"equals":{"key":"score","value":9223372036854775808}}`, `filter.equals.value: must be an integer`},
+		{"CT-36", `{"equals":{"key":"score","value":"60"}}`, `filter.equals.value: field "score": must be of type long, got a string`},
+		{"CT-36", `{"equals":{"key":"score","value":1.5}}`, `filter.equals.value: field "score": must be an integer of 64 bits`},
+		{"CT-36", `{"equals":{"key":"score","value":9223372036854775808}}`, `filter.equals.value: field "score": must be an integer`},
 		{"CT-36", `{"equals":{"key":"score","value":true}}`, `filter.equals.value`},
-		{"CT-36", `{"in":{"key":"score","value":[1,2,"3"]}}`, `filter.in.value[2]: must be of type long`},
+		{"CT-36", `{"in":{"key":"score","value":[1,2,"3"]}}`, `filter.in.value[2]: field "score": must be of type long`},
 		{"CT-36", `{"equals":{"key":"published","value":"2024/05/01"}}`, `filter.equals.value`},
 		{"CT-36", `{"equals":{"key":"published","value":20240501}}`, `filter.equals.value`},
 		{"CT-36", `{"equals":{"key":"category","value":1}}`, `filter.equals.value`},
@@ -158,11 +158,11 @@ func TestBooleansAndDoublesAreTyped(t *testing.T) {
 	t.Parallel()
 	schema := messages.MetadataSchema{{Name: "b", Type: messages.TypeBoolean}, {Name: "bs", Type: messages.TypeBooleanList}, {Name: "d", Type: messages.TypeDouble}}
 	for text, holds := range map[string]string{
-		`{"equals":{"key":"b","value":1}}`:             "filter.equals.value: must be of type boolean, got a number",
-		`{"equals":{"key":"b","value":"true"}}`:        "filter.equals.value: must be of type boolean, got a string",
-		`{"listContains":{"key":"bs","value":0}}`:      "filter.listContains.value: must be of type boolean",
-		`{"greaterThan":{"key":"d","value":"1"}}`:      "filter.greaterThan.value: must be of type double, got a string",
-		`{"in":{"key":"d","value":[1,2.5,true]}}`:      "filter.in.value[2]: must be of type double, got a boolean",
+		`{"equals":{"key":"b","value":1}}`:             "filter.equals.value: field \"b\": must be of type boolean, got a number",
+		`{"equals":{"key":"b","value":"true"}}`:        "filter.equals.value: field \"b\": must be of type boolean, got a string",
+		`{"listContains":{"key":"bs","value":0}}`:      "filter.listContains.value: field \"bs\": must be of type boolean",
+		`{"greaterThan":{"key":"d","value":"1"}}`:      "filter.greaterThan.value: field \"d\": must be of type double, got a string",
+		`{"in":{"key":"d","value":[1,2.5,true]}}`:      "filter.in.value[2]: field \"d\": must be of type double, got a boolean",
 		`{"notIn":{"key":"b","value":[true,"false"]}}`: "filter.notIn.value[1]",
 	} {
 		wantInvalid(t, "CT-36 "+text, fromJSON(text, schema), holds)
