@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 	"unicode"
+
+	"github.com/weir-project/weir/pkg/messages"
 )
 
 func docxFormat() format {
@@ -44,6 +46,10 @@ func parseDOCX(ctx context.Context, s source, b *builder) error {
 		return err
 	}
 	const main = "word/document.xml"
+	if w.relations, err = archive.relations(ctx, main); err != nil {
+		return err
+	}
+	w.include = func(r relation) error { return includePart(ctx, s, archive, w, r) }
 	err = archive.walk(ctx, main, w.start, w.end, w.text)
 	if errors.Is(err, errNoEntry) {
 		return damaged("the file holds no %s", main)
@@ -55,6 +61,37 @@ func parseDOCX(ctx context.Context, s source, b *builder) error {
 		return err
 	}
 	return wordFurniture(ctx, archive, w)
+}
+
+// includePart reads another part in the place where the text refers to it: a drawing, a chart, or a
+// chunk in another format.
+func includePart(ctx context.Context, s source, a *archive, w *wordReader, r relation) error {
+	if err := w.flushRunOutside(); err != nil {
+		return err
+	}
+	if r.kind != "aFChunk" {
+		text, err := a.drawingTexts(ctx, r.target)
+		if err != nil {
+			return err
+		}
+		return w.b.add(part{kind: KindList, text: text})
+	}
+	data, err := a.content(r.target)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	title := w.b.title
+	in := Input{Data: data, Name: r.target}
+	found, err := detect(in)
+	if err == nil && s.depth < attachDepth {
+		err = s.parser.read(ctx, in, found, s.depth+1, w.b)
+	}
+	w.b.title = title
+	if e, ok := messages.AsError(err); ok && e.Code != messages.CodeParseLimit {
+		w.b.warn("a part of another format was not read: " + e.Message)
+		return nil
+	}
+	return err
 }
 
 // readNotes gives the text of footnotes and endnotes by the key that references have.

@@ -12,6 +12,8 @@ type wordReader struct {
 	numbering *wordNumbering    // nil: none
 	notes     map[string]string // see readNotes
 	limits    Limits
+	relations map[string]relation
+	include   func(relation) error // reads another part; nil: left out
 
 	skip       int // depth inside a subtree that is not read
 	inText     bool
@@ -62,6 +64,8 @@ func (w *wordReader) start(e xml.StartElement) error {
 		w.hidden = false
 	case "vanish":
 		w.hidden = w.inRun > 0 && local(e, "val") != "0" && local(e, "val") != "false"
+	case "altChunk", "chart", "relIds":
+		return w.other(e)
 	case "footnoteReference", "endnoteReference":
 		if note := w.notes[strings.TrimSuffix(e.Name.Local, "Reference")+" "+local(e, "id")]; note != "" {
 			w.pending = append(w.pending, note)
@@ -85,6 +89,22 @@ func (w *wordReader) start(e xml.StartElement) error {
 		w.tableStart(e)
 	}
 	return nil
+}
+
+// other reads the part that an element refers to.
+func (w *wordReader) other(e xml.StartElement) error {
+	id := relationID(e)
+	for _, a := range e.Attr {
+		if a.Name.Local == "dm" { // the data of a SmartArt drawing
+			id = a.Value
+		}
+	}
+	r, ok := w.relations[id]
+	if !ok || w.include == nil || len(w.tables) > 0 {
+		return nil
+	}
+	delete(w.relations, id) // once, however often it is referred to
+	return w.include(r)
 }
 
 func (w *wordReader) property(e xml.StartElement) {

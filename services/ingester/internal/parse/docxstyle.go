@@ -111,7 +111,7 @@ func nameLevel(name string) int {
 
 func codeStyle(name string) bool {
 	switch name {
-	case "html preformatted", "preformatted text", "plain text", "macro text", "code", "source code", "code block":
+	case "html preformatted", "preformatted text", "macro text", "code", "source code", "code block":
 		return true
 	}
 	return false

@@ -1,7 +1,9 @@
 package parse
 
 import (
+	"archive/zip"
 	"bytes"
+	"errors"
 	"unicode/utf16"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -13,7 +15,8 @@ func foreign(data []byte) error {
 		return compoundFile(data)
 	}
 	if isZip(data) {
-		return zipError(zipKind(data))
+		_, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		return zipError(zipKind(data), err == nil || errors.Is(err, zip.ErrInsecurePath))
 	}
 	const tarAt, tarMark = 257, "ustar"
 	if len(data) > tarAt+len(tarMark) && string(data[tarAt:tarAt+len(tarMark)]) == tarMark {
@@ -55,11 +58,14 @@ func signs() []sign {
 	}
 }
 
-func zipError(kind string) error {
-	if kind == "" {
-		return unsupported("a zip archive" + unpack)
+func zipError(kind string, sound bool) error {
+	switch {
+	case kind != "":
+		return unsupported(kind)
+	case !sound:
+		return damaged("the archive is broken or cut short")
 	}
-	return unsupported(kind)
+	return unsupported("a zip archive" + unpack)
 }
 
 // compoundFile tells the old Office formats, Outlook messages and protected new ones apart by the names

@@ -7,6 +7,36 @@ import (
 	"strings"
 )
 
+// rounded15 rounds as spreadsheets do: half up, on the first fifteen digits of the number.
+func rounded15(v float64, decimals int) string {
+	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 15, 64), 64)
+	if err != nil {
+		short = v
+	}
+	digits := strconv.FormatFloat(short, 'f', -1, 64)
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if len(fraction) <= decimals {
+		return strconv.FormatFloat(short, 'f', decimals, 64)
+	}
+	up := fraction[decimals] >= '5'
+	kept := []byte(whole + fraction[:decimals])
+	for i := len(kept) - 1; up && i >= 0; i-- {
+		if kept[i]++; kept[i] <= '9' {
+			up = false
+		} else {
+			kept[i] = '0'
+		}
+	}
+	out := string(kept)
+	if up {
+		out = "1" + out
+	}
+	if decimals == 0 {
+		return out
+	}
+	return out[:len(out)-decimals] + "." + out[len(out)-decimals:]
+}
+
 // trailingCommas counts the commas behind the last digit: each divides by a thousand.
 func trailingCommas(tokens []formatToken) int {
 	n := 0
@@ -20,7 +50,7 @@ func trailingCommas(tokens []formatToken) int {
 
 func fill(tokens, whole []formatToken, v float64) string {
 	decimals := min(countDigits(tokens)-countDigits(whole), 30)
-	digits := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
+	digits := rounded15(math.Abs(v), decimals)
 	integer, fractional, _ := strings.Cut(digits, ".")
 	if integer == "0" {
 		integer = ""

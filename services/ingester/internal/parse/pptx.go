@@ -34,6 +34,9 @@ func parsePPTX(ctx context.Context, s source, b *builder) error {
 	if b.title, err = coreTitle(a, s.limits); err != nil {
 		return err
 	}
+	if programTitle(b.title) {
+		b.title = ""
+	}
 	deck := &deckReader{ctx: ctx, archive: a, b: b, layouts: map[string]layout{}, footers: map[string]bool{}}
 	slides, err := deck.slides()
 	if err != nil {
@@ -189,56 +192,21 @@ func (d *deckReader) notes(part string) error {
 	return nil
 }
 
+// programTitle reports what programs write when nobody gave a title.
+func programTitle(title string) bool {
+	switch title {
+	case "PowerPoint Presentation", "PowerPoint-Präsentation", "Présentation PowerPoint", "Presentación de PowerPoint", "PowerPoint 演示文稿",
+		"PowerPoint プレゼンテーション", "Slide 1", "Folie 1", "Diapositive 1", "Diapositiva 1", "幻灯片 1", "スライド 1":
+		return true
+	}
+	return false
+}
+
 // diagram emits the texts of a SmartArt drawing or a chart as a list.
 func (d *deckReader) diagram(r relation) error {
-	var items []string
-	var text strings.Builder
-	inside, bytes := "", 0
-	err := d.archive.walk(d.ctx, r.target, func(e xml.StartElement) error {
-		switch e.Name.Local {
-		case "t":
-			inside = "t"
-		case "v": // of a chart: names of series and categories, not the numbers
-			inside = "v"
-		case "numRef", "numLit", "numCache":
-			inside = "number"
-		}
-		return nil
-	}, func(name string) error {
-		switch name {
-		case "t", "v":
-			if inside == "v" {
-				items, inside = append(items, "- "+collapse(text.String())), ""
-				text.Reset()
-			}
-			if inside == "t" {
-				inside = ""
-			}
-		case "p":
-			items = append(items, "- "+collapse(text.String()))
-			text.Reset()
-		case "numRef", "numLit":
-			inside = ""
-		}
-		return nil
-	}, func(t []byte) {
-		if (inside == "t" || inside == "v") && bytes < d.archive.limits.TextBytes {
-			bytes += len(t)
-			text.Write(t)
-		}
-	})
-	if errors.Is(err, errNoEntry) {
-		return nil
-	}
+	text, err := d.archive.drawingTexts(d.ctx, r.target)
 	if err != nil {
 		return err
 	}
-	kept, seen := items[:0], map[string]bool{}
-	for _, i := range items {
-		if hasWord(i) && !seen[i] {
-			seen[i] = true
-			kept = append(kept, i)
-		}
-	}
-	return d.b.add(part{kind: KindList, text: strings.Join(kept, "\n")})
+	return d.b.add(part{kind: KindList, text: text})
 }

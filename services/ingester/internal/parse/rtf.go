@@ -35,6 +35,10 @@ func parseRTF(ctx context.Context, s source, b *builder) error {
 	if err := r.read(); err != nil {
 		return err
 	}
+	if len(r.row) > 0 { // a row that never ended
+		r.endCell()
+		r.endRow()
+	}
 	if err := r.endParagraph(); err != nil {
 		return err
 	}

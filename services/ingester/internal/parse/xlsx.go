@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -193,7 +194,47 @@ func (w *workbook) sheet(s sheetEntry) error {
 	if r.unknown > 0 {
 		w.b.warn(fmt.Sprintf("sheet %s: %d formulas have no stored result", clip(s.name, 40), r.unknown))
 	}
-	return r.grid.finish()
+	if err := r.grid.finish(); err != nil {
+		return err
+	}
+	return w.drawings(s)
+}
+
+// drawings reads the texts of the shapes and charts of a sheet.
+func (w *workbook) drawings(s sheetEntry) error {
+	relations, err := w.archive.relations(w.ctx, s.part)
+	if err != nil {
+		return err
+	}
+	drawing, ok := relationOf(relations, "drawing")
+	if !ok {
+		return nil
+	}
+	parts := []string{drawing.target}
+	inside, err := w.archive.relations(w.ctx, drawing.target)
+	if err != nil {
+		return err
+	}
+	for _, r := range inside {
+		if r.kind == "chart" || r.kind == "diagramData" {
+			parts = append(parts, r.target)
+		}
+	}
+	slices.Sort(parts[1:])
+	for _, part := range parts {
+		if err := w.drawing(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *workbook) drawing(entry string) error {
+	text, err := w.archive.drawingTexts(w.ctx, entry)
+	if err != nil {
+		return err
+	}
+	return w.b.add(part{kind: KindList, text: text})
 }
 
 // value gives what a cell shows.

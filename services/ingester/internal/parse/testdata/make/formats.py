@@ -63,12 +63,17 @@ body = "".join([
     p(r("Care"), style("H1")),
     p("<w:r><mc:AlternateContent><mc:Choice><w:txbxContent>" + p(r("Box text.")) + "</w:txbxContent></mc:Choice><mc:Fallback>" +
       "<w:txbxContent>" + p(r("Box text.")) + "</w:txbxContent></mc:Fallback></mc:AlternateContent></w:r>" + r("Grease twice a year.")),
+    p('<w:r><w:drawing><dgm:relIds xmlns:dgm="d" r:dm="rId4"/></w:drawing></w:r>' + r("A drawing.")),
+    '<w:altChunk r:id="rId5"/>',
     p('<w:moveFrom w:id="3">' + r("MOVED WORDS") + "</w:moveFrom>" + r("End.")),
 ])
 archive("docx/review.docx", {
     "[Content_Types].xml": "<Types/>",
-    "word/document.xml": f'<w:document {W} xmlns:mc="x"><w:body>{body}</w:body></w:document>',
-    "word/_rels/document.xml.rels": rels(("rId1", "header", "header1.xml"), ("rId2", "header", "header2.xml"), ("rId3", "footer", "footer1.xml")),
+    "word/document.xml": f'<w:document {W} {R} xmlns:mc="x"><w:body>{body}</w:body></w:document>',
+    "word/_rels/document.xml.rels": rels(("rId1", "header", "header1.xml"), ("rId2", "header", "header2.xml"), ("rId3", "footer", "footer1.xml"),
+                                         ("rId4", "diagramData", "diagrams/data1.xml"), ("rId5", "aFChunk", "/part.html")),
+    "word/diagrams/data1.xml": '<d:dataModel xmlns:d="d" xmlns:a="a"><d:pt><a:p><a:r><a:t>Lift</a:t></a:r></a:p></d:pt><d:pt><a:p><a:r><a:t>Lower</a:t></a:r></a:p></d:pt></d:dataModel>',
+    "part.html": "<html><body><p>From a page.</p></body></html>",
     "word/header1.xml": f"<w:hdr {W}>{p(r('Operations manual, page 1'))}</w:hdr>",
     "word/header2.xml": f"<w:hdr {W}>{p(r('Operations manual, page 2'))}</w:hdr>",
     "word/footer1.xml": f"<w:ftr {W}>{p(r('7'))}</w:ftr>",
@@ -145,6 +150,11 @@ archive("xlsx/stock.xlsx", {
                      '<cellStyleXfs><xf numFmtId="0"/></cellStyleXfs><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="10"/>'
                      '<xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/></cellXfs></styleSheet>',
     "xl/worksheets/sheet1.xml": sheet(rows),
+    "xl/worksheets/_rels/sheet1.xml.rels": rels(("rId1", "drawing", "../drawings/drawing1.xml")),
+    "xl/drawings/drawing1.xml": '<x:wsDr xmlns:x="x" xmlns:a="a"><x:sp><a:p><a:r><a:t>Count again </a:t></a:r><a:r><a:t>in May</a:t></a:r></a:p></x:sp></x:wsDr>',
+    "xl/drawings/_rels/drawing1.xml.rels": rels(("rId1", "chart", "../charts/chart1.xml")),
+    "xl/charts/chart1.xml": '<c:chart xmlns:c="c"><c:ser><c:tx><c:strRef><c:strCache><c:pt><c:v>Stock by month</c:v></c:pt></c:strCache></c:strRef></c:tx>'
+                            '<c:val><c:numRef><c:numCache><c:pt><c:v>12</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser></c:chart>',
     "xl/worksheets/sheet2.xml": sheet(row(1, c("A1", "HIDDEN WORDS", "str"))),
     "xl/worksheets/sheet3.xml": sheet(row(1, c("A1", "day", "str") + c("B1", "level", "str")) + "".join(
         row(n, c(f"A{n}", 46000 + n, s=1) + c(f"B{n}", n / 4)) for n in range(2, 60) if n != 50)),
