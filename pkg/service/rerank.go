@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -87,33 +86,19 @@ func (p RerankProviders) Names() messages.RerankProviders {
 
 // String shows the list without its keys.
 func (p *RerankProviders) String() string {
-	if p == nil || len(*p) == 0 {
+	if p == nil {
 		return ""
 	}
-	out, err := json.Marshal(*p)
-	if err != nil {
-		return err.Error()
-	}
-	return string(out)
+	return ShowJSON(*p)
 }
 
 // Set reads the list.
 func (p *RerankProviders) Set(text string) error {
-	data := []byte(text)
-	if name, isFile := strings.CutPrefix(text, "@"); isFile {
-		var err error
-		if data, err = os.ReadFile(name); err != nil {
-			return fmt.Errorf("read rerank providers: %w", err)
-		}
+	list, err := ReadJSON[RerankProvider](text)
+	if err == nil {
+		*p = list
 	}
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.DisallowUnknownFields()
-	var list []RerankProvider
-	if err := dec.Decode(&list); err != nil {
-		return fmt.Errorf("rerank providers: %w", err)
-	}
-	*p = list
-	return nil
+	return err
 }
 
 // Validate reports everything that is wrong by the name of the flag.

@@ -1,12 +1,9 @@
 package embedder
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/weir-project/weir/pkg/embedding"
@@ -152,31 +149,17 @@ type Providers []Provider
 
 // String shows the list without its keys.
 func (p *Providers) String() string {
-	if p == nil || len(*p) == 0 {
+	if p == nil {
 		return ""
 	}
-	out, err := json.Marshal(*p)
-	if err != nil {
-		return err.Error()
-	}
-	return string(out)
+	return service.ShowJSON(*p)
 }
 
 // Set reads the list.
 func (p *Providers) Set(text string) error {
-	data := []byte(text)
-	if name, isFile := strings.CutPrefix(text, "@"); isFile {
-		var err error
-		if data, err = os.ReadFile(name); err != nil {
-			return fmt.Errorf("read embedding providers: %w", err)
-		}
+	list, err := service.ReadJSON[Provider](text)
+	if err == nil {
+		*p = list
 	}
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.DisallowUnknownFields()
-	var list []Provider
-	if err := dec.Decode(&list); err != nil {
-		return fmt.Errorf("embedding providers: %w", err)
-	}
-	*p = list
-	return nil
+	return err
 }
