@@ -2,7 +2,6 @@ package service
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -20,24 +19,24 @@ func ShowJSON[T any](list []T) string {
 	return string(out)
 }
 
-// ReadJSON reads the text of a flag whose value is a list: JSON, or @ and the name of a file with it. Unknown keys
+// ReadJSON reads the text of a flag whose value is a list of what: JSON, or @ and the name of a file with it. Unknown keys
 // are an error, as is anything behind the list.
-func ReadJSON[T any](text string) ([]T, error) {
+func ReadJSON[T any](what, text string) ([]T, error) {
 	data := []byte(text)
 	if name, isFile := strings.CutPrefix(text, "@"); isFile {
 		var err error
 		if data, err = os.ReadFile(name); err != nil {
-			return nil, fmt.Errorf("read setting: %w", err)
+			return nil, fmt.Errorf("read %s: %w", what, err)
 		}
 	}
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.DisallowUnknownFields()
 	var list []T
 	if err := dec.Decode(&list); err != nil {
-		return nil, fmt.Errorf("read setting: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	if dec.More() {
-		return nil, errors.New("read setting: there is more behind the list")
+		return nil, fmt.Errorf("read %s: there is more behind the list", what)
 	}
 	return list, nil
 }

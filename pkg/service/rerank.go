@@ -94,7 +94,7 @@ func (p *RerankProviders) String() string {
 
 // Set reads the list.
 func (p *RerankProviders) Set(text string) error {
-	list, err := ReadJSON[RerankProvider](text)
+	list, err := ReadJSON[RerankProvider]("rerank providers", text)
 	if err == nil {
 		*p = list
 	}

@@ -157,7 +157,7 @@ func (p *Providers) String() string {
 
 // Set reads the list.
 func (p *Providers) Set(text string) error {
-	list, err := service.ReadJSON[Provider](text)
+	list, err := service.ReadJSON[Provider]("embedding providers", text)
 	if err == nil {
 		*p = list
 	}
