@@ -62,7 +62,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s := &Service{cfg: cfg, deps: deps}
 	s.limits = cfg.limits()
 	var err error
-	if s.models, err = rerank.New(cfg.Rerank); err != nil {
+	if s.models, err = rerank.New(cfg.Rerank, deps.Meter); err != nil {
 		return nil, fmt.Errorf("retriever: %w", err)
 	}
 	s.engine = engine.New(engine.Config{

@@ -16,8 +16,8 @@ import (
 )
 
 type doctorFlags struct {
-	databaseURL, embeddingURL, model string
-	stuckAfter                       time.Duration
+	databaseURL, embeddingURL, model, rerank string
+	stuckAfter                               time.Duration
 }
 
 func doctorCommand(s *Session) *cobra.Command {
@@ -26,7 +26,7 @@ func doctorCommand(s *Session) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look for what is wrong, and say what repairs it",
 		Long: `Looks at NATS, streams, services, the database with its extension, schema, partitions and indexes, the
-embedding server, documents that stand still and dead letters. It changes nothing. Each line says ok, warn,
+embedding server, rerank models, documents that stand still and dead letters. It changes nothing. Each line says ok, warn,
 fail, or skip (something else must be repaired first); a fix follows. The exit code is 1 when a check fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), s, f) },
@@ -35,6 +35,7 @@ fail, or skip (something else must be repaired first); a fix follows. The exit c
 	fl.StringVar(&f.databaseURL, "database-url", "", "Postgres (default: DATABASE_URL, else the run of this machine)")
 	fl.StringVar(&f.embeddingURL, "embedding-base-url", "", "embedding server (default: EMBEDDING_BASE_URL, else the run of this machine)")
 	fl.StringVar(&f.model, "model", up.DefaultOptions().EmbeddingModel, "model to try at the embedding server")
+	fl.StringVar(&f.rerank, service.RerankProvidersFlag, "", "rerank models to try, as the retriever is told them (default: WEIR_RERANK_PROVIDERS)")
 	fl.DurationVar(&f.stuckAfter, "stuck-after", 10*time.Minute, "how long a document may stand still")
 	return cmd
 }
@@ -74,6 +75,7 @@ func (f *doctorFlags) deps(s *Session) doctor.Deps {
 			return url.Reveal(), err
 		},
 		Embedding: doctor.Embedding{BaseURL: f.embedding(s), Key: s.Getenv("EMBEDDING_API_KEY"), Model: f.model},
+		Rerank:    func() (service.RerankProviders, error) { return f.providers(s) },
 		Tenant:    s.Tenant, StuckAfter: f.stuckAfter, Patience: s.Timeout,
 	}
 }
@@ -90,6 +92,20 @@ func (f *doctorFlags) embedding(s *Session) string {
 		return ""
 	}
 	return run.EmbeddingURL
+}
+
+// providers are the servers of rerank models, none when nobody says them.
+func (f *doctorFlags) providers(s *Session) (service.RerankProviders, error) {
+	text := f.rerank
+	if text == "" {
+		text = s.Getenv(service.EnvPrefix + "RERANK_PROVIDERS")
+	}
+	if text == "" {
+		return nil, nil
+	}
+	var list service.RerankProviders
+	err := list.Set(text)
+	return list, err
 }
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/service"
 )
 
 // Level is how well something is.
@@ -42,7 +44,9 @@ type Deps struct {
 	DatabaseURL func() (string, error)
 	// Embedding is the embedding server; its URL is empty when unknown.
 	Embedding Embedding
-	Tenant    string
+	// Rerank is the servers of rerank models that the retriever is set up with; none when unknown.
+	Rerank func() (service.RerankProviders, error)
+	Tenant string
 	// StuckAfter is how long a document may stand still.
 	StuckAfter time.Duration
 	// Patience bounds each check.
@@ -109,6 +113,7 @@ func checks() []check {
 		{"schema", onDatabase(schema)},
 		{"embedding", embeddingServer},
 		{"embedding of knowledge bases", onSchema(spaces)},
+		{"rerank models", rerankProviders},
 		{"stuck documents", onSchema(stuck)},
 		{"dead letters", onSchema(deadLetters)},
 		{"partitions", onSchema(partitions)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/testkit"
 )
 
@@ -271,6 +273,42 @@ func TestEmbeddingServer(t *testing.T) {
 	expect(t, d, "embedding", doctor.Fail, "does not embed", "EMBEDDING_API_KEY")
 	server.Close()
 	expect(t, d, "embedding", doctor.Fail, "does not embed", "weir status")
+}
+
+func TestRerankModels(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(`{"results":[{"index":0,"relevance_score":0.5},{"index":1,"relevance_score":0.1}]}`))
+	}))
+	defer server.Close()
+	d := deps()
+	const check = "rerank models"
+	expect(t, d, check, doctor.Skip, "WEIR_RERANK_PROVIDERS", "")
+	set := func(text string) {
+		var list service.RerankProviders
+		err := list.Set(text)
+		d.Rerank = func() (service.RerankProviders, error) { return list, err }
+	}
+	set(`[]`)
+	expect(t, d, check, doctor.Skip, "WEIR_RERANK_PROVIDERS", "")
+	set(`[{`)
+	expect(t, d, check, doctor.Fail, "the setting is wrong", "docs/configuration.md")
+	set(`[{"name":"a b","url":"http://x/rerank"}]`)
+	expect(t, d, check, doctor.Fail, "name", "docs/configuration.md")
+	set(`[{"name":"good","url":"` + server.URL + `/rerank","models":["small","large"],"apiKey":"right"},{"name":"bad","url":"` + server.URL + `/rerank","models":["small"],"apiKey":"wrong-key"}]`)
+	expect(t, d, check, doctor.OK, "good, 2 models", "")
+	expect(t, d, check, doctor.Fail, "bad does not rerank: model small", "key")
+	for _, f := range doctor.Run(t.Context(), d) {
+		if strings.Contains(f.Says+f.Fix, "wrong-key") {
+			t.Errorf("%s tells the key: %s", f.Check, f.Says)
+		}
+	}
+	server.Close()
+	expect(t, d, check, doctor.Fail, "good does not rerank", "server runs")
 }
 
 func TestSpacesOfKnowledgeBases(t *testing.T) {

@@ -43,8 +43,14 @@ func (p *provider) body(q Query, texts []string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// call makes one HTTP request and puts down the scores of texts.
+// call makes one HTTP request, counts it and puts down the scores of texts.
 func (p *provider) call(ctx context.Context, q Query, texts []string, scores []Score) error {
+	err := p.exchange(ctx, q, texts, scores)
+	p.metrics.called(ctx, p.Name, err)
+	return err
+}
+
+func (p *provider) exchange(ctx context.Context, q Query, texts []string, scores []Score) error {
 	body, err := p.body(q, texts)
 	if err != nil {
 		return p.failed(Refused, 0, err)

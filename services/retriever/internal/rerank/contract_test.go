@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/sdk/metric"
 	"go.uber.org/goleak"
 
 	"github.com/weir-project/weir/pkg/service"
@@ -53,18 +54,19 @@ func answers(t *testing.T) map[string]recorded {
 type fake struct {
 	*httptest.Server
 	models *Models
+	reader *metric.ManualReader
 }
 
 func newFake(t *testing.T, settings service.RerankProvider, handle http.HandlerFunc) *fake {
 	t.Helper()
-	f := &fake{Server: httptest.NewServer(handle)}
+	f := &fake{Server: httptest.NewServer(handle), reader: metric.NewManualReader()}
 	t.Cleanup(f.Server.Close)
 	settings.Name = "local"
 	if settings.URL == "" {
 		settings.URL = f.URL + "/v1/rerank"
 	}
 	var err error
-	if f.models, err = New(service.RerankProviders{settings}); err != nil {
+	if f.models, err = New(service.RerankProviders{settings}, metric.NewMeterProvider(metric.WithReader(f.reader))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.models.Close)

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/service"
@@ -34,19 +35,25 @@ const (
 // Models are the providers of a process, with one HTTP client. Safe for concurrent use.
 type Models struct {
 	http      *http.Client
+	metrics   *metrics
 	providers map[string]*provider
 }
 
-// New returns the providers of the settings, which must be valid, and reads their keys.
-func New(list service.RerankProviders) (*Models, error) {
-	m := &Models{providers: map[string]*provider{}}
+// New returns the providers of the settings, which must be valid, and reads their keys. They are counted by meters;
+// nil: they are not.
+func New(list service.RerankProviders, meters metric.MeterProvider) (*Models, error) {
+	counted, err := newMetrics(meters)
+	if err != nil {
+		return nil, err
+	}
+	m := &Models{metrics: counted, providers: map[string]*provider{}}
 	conns := 0
 	for _, s := range list {
 		key, err := s.Key()
 		if err != nil {
 			return nil, err
 		}
-		p := &provider{RerankProvider: s, key: key}
+		p := &provider{RerankProvider: s, key: key, metrics: counted}
 		p.fill()
 		p.slots = make(chan struct{}, p.InFlight)
 		conns += p.InFlight
@@ -118,6 +125,14 @@ func (m *Models) Rerank(ctx context.Context, q Query) (Answer, error) {
 	case len(q.Documents) == 0:
 		return Answer{}, nil
 	}
+	began := time.Now()
+	answer, err := p.inTime(ctx, q)
+	m.metrics.reranked(ctx, p.Name, len(q.Documents), time.Since(began), err)
+	return answer, err
+}
+
+// inTime makes the calls within the time there is.
+func (p *provider) inTime(ctx context.Context, q Query) (Answer, error) {
 	room, late := budget(ctx, time.Duration(p.Timeout))
 	if room <= 0 {
 		return Answer{}, ErrNoTime
@@ -164,9 +179,10 @@ func budget(ctx context.Context, timeout time.Duration) (room time.Duration, lat
 // provider is a server with what limits its use.
 type provider struct {
 	service.RerankProvider
-	key   service.Secret
-	http  *http.Client
-	slots chan struct{}
+	key     service.Secret
+	http    *http.Client
+	slots   chan struct{}
+	metrics *metrics
 }
 
 func (p *provider) fill() {

@@ -318,7 +318,7 @@ func TestBounds(t *testing.T) {
 
 func TestKeyFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
-	if _, err := New(service.RerankProviders{{Name: "local", APIKeyFile: file}}); err == nil {
+	if _, err := New(service.RerankProviders{{Name: "local", APIKeyFile: file}}, nil); err == nil {
 		t.Error("a missing key file passes")
 	}
 	if err := os.WriteFile(file, []byte("fr0mfile\n"), 0o600); err != nil {
