@@ -64,6 +64,7 @@ func TestContentDecidesTheFormat(t *testing.T) {
 		"text about PDFs":           {parse.Input{Data: []byte("A file begins with %PDF-1.7 words"), Name: "a.md"}, "md", ""},
 		"rtf called Word":           {parse.Input{Data: []byte(`{\rtf1 words}`), Name: "a.docx"}, "rtf", "declared as docx, the content is rtf"},
 		"xml by content":            {parse.Input{Data: []byte(`<?xml version="1.0"?><a>words</a>`)}, "xml", ""},
+		"xhtml":                     {parse.Input{Data: []byte("<?xml version='1.0'?>\n<!DOCTYPE html PUBLIC \"x\">\n<html><p>words")}, "html", ""},
 		"any type of XML":           {parse.Input{Data: []byte(`<a>words</a>`), ContentType: "application/soap+xml"}, "xml", ""},
 		"any type of JSON":          {parse.Input{Data: []byte(`{"a": "words"}`), ContentType: "application/ld+json"}, "json", ""},
 		"notebook by content":       {parse.Input{Data: []byte(`{"cells": [{"cell_type": "raw", "source": "words"}], "nbformat": 4}`)}, "ipynb", ""},

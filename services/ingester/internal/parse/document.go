@@ -92,7 +92,7 @@ func (b *builder) add(p part) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	if p.kind != KindCode && p.kind != KindList {
+	if p.kind != KindCode && p.kind != KindList && p.kind != KindTable { // an empty first cell is white space
 		text = strings.TrimSpace(text)
 	}
 	if p.kind == KindHeading {

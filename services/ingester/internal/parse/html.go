@@ -16,13 +16,19 @@ func htmlFormat() format {
 		extensions: []string{".html", ".htm", ".xhtml"},
 		strong:     true,
 		maxBytes:   func(l Limits) int { return l.MarkupFile },
-		sniff: func(data []byte) bool {
-			head := bytes.ToLower(bytes.TrimSpace(trimUTF8Mark(data[:min(len(data), 512)])))
-			return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
-		},
-		charset: metaCharset,
-		parse:   parseHTML,
+		sniff:      sniffHTML,
+		charset:    metaCharset,
+		parse:      parseHTML,
 	}
+}
+
+// sniffHTML wants the document type or the root element, behind an XML declaration also further down.
+func sniffHTML(data []byte) bool {
+	head := bytes.ToLower(bytes.TrimSpace(data[:min(len(data), 1024)]))
+	if bytes.HasPrefix(head, []byte("<?xml")) || bytes.HasPrefix(head, []byte("<!--")) {
+		return bytes.Contains(head, []byte("<!doctype html")) || bytes.Contains(head, []byte("<html"))
+	}
+	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
 }
 
 // metaCharset finds the charset that the head declares in its first kilobyte.
