@@ -24,6 +24,7 @@ type play struct {
 	live    map[string]string  // text of what readers should see
 	wanted  map[string]version // the newest accepted version of each document
 	flips   int
+	copied  int
 	flipped map[string]int
 }
 
@@ -56,7 +57,7 @@ func TestRandomInterleavingsKeepGenerationsWhole(t *testing.T) {
 				}
 			}
 			p.finish()
-			t.Logf("%d flips: %v", p.flips, p.flipped)
+			t.Logf("%d flips: %v; %d builds copied", p.flips, p.flipped, p.copied)
 		})
 	}
 }
@@ -202,7 +203,9 @@ func (p *play) start() {
 	p.reload()
 	target := p.kb.Generation
 	target.ID = 0
-	target.Space = &messages.Space{Model: fmt.Sprintf("model %d", p.rng.IntN(3)), Dims: dims, Metric: "cosine", Normalized: true}
+	if p.rng.IntN(3) > 0 { // else its builds can be copied
+		target.Space = &messages.Space{Model: fmt.Sprintf("model %d", p.rng.IntN(3)), Dims: dims, Metric: "cosine", Normalized: true}
+	}
 	if _, err := p.store.StartJob(p.t.Context(), pgstore.NewJob{KB: p.kb, Kind: messages.JobReindex, Target: target, Retain: 1e12}); err != nil {
 		p.t.Fatal(err)
 	}
@@ -224,6 +227,9 @@ func (p *play) begin() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	if p.rng.IntN(2) == 0 {
+		refs = p.copySome(refs)
+	}
 	if err := p.store.BuildsQueued(p.t.Context(), *p.job, refs); err != nil {
 		p.t.Fatal(err)
 	}
@@ -233,6 +239,28 @@ func (p *play) begin() {
 		}
 		p.open = append(p.open, work{ref: ref, text: p.live[ref.DocID]})
 	}
+}
+
+// copySome copies builds where the generations allow it, and returns the others.
+func (p *play) copySome(refs []messages.Ref) []messages.Ref {
+	p.reload()
+	to, err := p.store.LoadGeneration(p.t.Context(), p.job.Goal())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	from, err := p.store.LoadGeneration(p.t.Context(), p.kb.Generation.ID)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if !pgstore.Copyable(from, to) {
+		return refs
+	}
+	n, left, err := p.store.CopyBuilds(p.t.Context(), from, to, refs)
+	if err != nil || n+len(left) != len(refs) {
+		p.t.Fatalf("copied %d of %d and left %d (%v)", n, len(refs), len(left), err)
+	}
+	p.copied += n
+	return left
 }
 
 func (p *play) tryFlip() {

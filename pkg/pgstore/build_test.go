@@ -509,3 +509,49 @@ func TestALostLeaseChangesNothing(t *testing.T) {
 }
 
 func ignore[T any](_ T, err error) error { return err }
+
+// A copied build is what parsing and embedding would have made, column by column, whether or not it was analysed anew.
+func TestCopiedBuildsAreWhatStagingMakes(t *testing.T) {
+	e := newEnv(t)
+	e.publish("a", "one\ntwo three\nfour")
+	e.publish("b", strings.Repeat("long words of a long line. ", 300)+"\nshort")
+	if err := e.store.SetChunkStatus(t.Context(), e.kb.ID, messages.DefaultSubspace, "a", 1, messages.ChunkInactive, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, fingerprint := range []string{"", "another"} {
+		j := e.reindex(func(n *pgstore.NewJob) { n.Target.Space = e.kb.Generation.Space })
+		e.fill(j)
+		from, err := e.store.LoadGeneration(t.Context(), e.kb.Generation.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := e.store.LoadGeneration(t.Context(), j.Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fingerprint != "" {
+			from.Fingerprint = fingerprint
+		}
+		refs := e.next(j)
+		n, left, err := e.store.CopyBuilds(t.Context(), from, to, refs)
+		if err != nil || n != 2 || len(left) != 0 {
+			t.Fatalf("copied %d and left %v (%v), want both documents", n, left, err)
+		}
+		const differing = `SELECT count(*) FROM (
+			SELECT to_jsonb(c) - 'generation' - 'chunk_id' FROM chunks c WHERE generation = $1
+			EXCEPT ALL SELECT to_jsonb(c) - 'generation' - 'chunk_id' FROM chunks c WHERE generation = $2) d`
+		if d := e.count(differing, e.kb.Generation.ID, j.Target) + e.count(differing, j.Target, e.kb.Generation.ID); d != 0 {
+			t.Errorf("fingerprint %q: %d rows differ", fingerprint, d)
+		}
+		if n, _, err := e.store.CopyBuilds(t.Context(), from, to, refs); err != nil || n != 0 {
+			t.Errorf("copied again: %d (%v), want none", n, err)
+		}
+		if c := e.count(`SELECT count(*) FROM document_builds WHERE generation = $1 AND state = 'done' AND reused = chunks AND tokens > 0`, j.Target); c != 2 {
+			t.Errorf("builds done: got %d, want 2", c)
+		}
+		if f := e.flip(j); !f.Done {
+			t.Fatalf("flip: got %+v", f)
+		}
+		e.reload()
+	}
+}

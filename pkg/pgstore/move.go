@@ -23,6 +23,7 @@ type mover struct {
 	stagedVectors  bool            // some vectors are staged; else all are in hand
 	hasVectors     bool
 	hand           hand
+	source         *liveSource    // chunks to copy instead of staged ones; nil: staged ones
 	docs           []postings.Doc // not in a segment yet
 	moved          int
 }
@@ -88,6 +89,9 @@ func (m *mover) move(ctx context.Context, expected int) error {
 
 // read fetches the page behind a row, ids for its chunks, and those of their vectors that are staged.
 func (m *mover) read(ctx context.Context, after pageRow) (page, error) {
+	if m.source != nil {
+		return m.source.read(ctx, m, after)
+	}
 	p := page{vectors: map[place][]byte{}}
 	rows, err := m.tx.Query(ctx, query("swap_staged"), m.generation, m.keys, m.versions, stagedLayout, after.key, after.ordinal, pageRows)
 	if err != nil {

@@ -98,7 +98,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s.reconciler = reconcile.New(deps.Store, indexing, s.pub, deps.JS, deps.Logger, cfg.Grace)
 	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)), cfg.Rerank.Names(), func() { s.jobs.Wake() })
 	searcher := pgstore.NewSearcher(deps.Store, gateCacheBytes)
-	s.jobs = jobs.New(deps.Store, s.pub, jobs.NewMeasure(deps.Store, searcher, s.embedQueries), deps.Logger, jobs.Config{
+	s.jobs = jobs.New(deps.Store, s.pub, jobs.NewMeasure(deps.Store, searcher, s.embedQueries), s.merger.Touch, deps.Logger, jobs.Config{
 		Owner: owner(), Lease: cfg.JobLease, Window: cfg.JobWindow,
 	})
 	err = errors.Join(

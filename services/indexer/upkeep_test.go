@@ -117,7 +117,9 @@ func (s *ticks) PurgeDeleted(context.Context, time.Duration) ([]string, error) {
 
 func (s *ticks) ExpireGenerations(context.Context) (int, error) { return 0, s.failing }
 
-func (s *ticks) DropGenerations(context.Context, time.Duration) ([]int64, error) { return nil, s.failing }
+func (s *ticks) DropGenerations(context.Context, time.Duration) ([]int64, error) {
+	return nil, s.failing
+}
 
 func (s *ticks) Sweep(context.Context, pgstore.SweepAges) (int, error) {
 	s.mu.Lock()

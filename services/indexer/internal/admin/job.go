@@ -172,7 +172,9 @@ func (a *Admin) ListJobs(ctx context.Context, r bus.Request) (any, error) {
 }
 
 // GetJob shows a job.
-func (a *Admin) GetJob(ctx context.Context, r bus.Request) (any, error) { return a.ofJob(ctx, r, a.store.GetJob) }
+func (a *Admin) GetJob(ctx context.Context, r bus.Request) (any, error) {
+	return a.ofJob(ctx, r, a.store.GetJob)
+}
 
 // PauseJob has a job begin nothing more.
 func (a *Admin) PauseJob(ctx context.Context, r bus.Request) (any, error) {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
@@ -17,10 +21,12 @@ type drive struct {
 	*Runner
 	log *slog.Logger
 
-	at        pgstore.ListPlace // how far the pass over the documents is
-	found     bool              // the pass found something
-	passed    bool              // a whole pass found nothing
-	allowance float64           // documents that the rate limit allows now
+	from, to  pgstore.Generation // the live one, and the one to fill
+	copyable  bool               // from has everything that documents need in to
+	at        pgstore.ListPlace  // how far the pass over the documents is
+	found     bool               // the pass found something
+	passed    bool               // a whole pass found nothing
+	allowance float64            // documents that the rate limit allows now
 	earned    time.Time
 	renewed   time.Time
 	counted   time.Time
@@ -33,11 +39,14 @@ const fillPage = 1000
 // run drives the job; nil when there is nothing more to do for this runner.
 func (d *drive) run(ctx context.Context, j pgstore.Job) (err error) {
 	d.at, d.found, d.passed = pgstore.ListPlace{}, false, false
+	if err := d.look(ctx, j); err != nil {
+		return err
+	}
 	for {
 		if j, err = d.renew(ctx, j); err != nil {
 			return err
 		}
-		idle, err := d.step(ctx, j)
+		idle, busy, err := d.step(ctx, j)
 		if err != nil {
 			return err
 		}
@@ -48,10 +57,30 @@ func (d *drive) run(ctx context.Context, j pgstore.Job) (err error) {
 			}
 			d.at, d.found, d.passed = pgstore.ListPlace{}, false, false
 		}
+		if busy && ctx.Err() == nil {
+			continue
+		}
 		if !pause(ctx, d.cfg.Tick) {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// look finds out whether documents can be copied from the live generation.
+func (d *drive) look(ctx context.Context, j pgstore.Job) error {
+	live := j.Source
+	if j.Phase == messages.PhaseRollback {
+		live = j.Target
+	}
+	var err error
+	if d.from, err = d.store.LoadGeneration(ctx, live); err != nil {
+		return err
+	}
+	if d.to, err = d.store.LoadGeneration(ctx, j.Goal()); err != nil {
+		return err
+	}
+	d.copyable = pgstore.Copyable(d.from, d.to)
+	return nil
 }
 
 // renew keeps the lease and reads the job anew, several times in a lease: it may have been paused meanwhile.
@@ -67,29 +96,29 @@ func (d *drive) renew(ctx context.Context, j pgstore.Job) (pgstore.Job, error) {
 	return now, err
 }
 
-// step moves the job on; idle when all documents have a build and none is open.
-func (d *drive) step(ctx context.Context, j pgstore.Job) (idle bool, err error) {
+// step moves the job on; idle when all documents have a build and none is open, busy when there is more to do at once.
+func (d *drive) step(ctx context.Context, j pgstore.Job) (idle, busy bool, err error) {
 	begun, more, err := d.store.BuildsOpen(ctx, j)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if !more && !d.passed {
 		if err := d.fill(ctx, j); err != nil {
-			return false, err
+			return false, false, err
 		}
 		more = true
 	}
 	if more {
-		n, err := d.begin(ctx, j, d.cfg.Window-begun)
+		published, copied, err := d.begin(ctx, j, d.cfg.Window-begun)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
-		begun += n
+		begun, busy = begun+published, copied > 0
 	}
 	if err := d.count(ctx, j, false); err != nil {
-		return false, err
+		return false, false, err
 	}
-	return d.passed && begun == 0, nil
+	return d.passed && begun == 0 && !busy, busy, nil
 }
 
 // fill puts the next documents on the list. Those of a repair are chosen at once.
@@ -118,27 +147,69 @@ func (d *drive) fill(ctx context.Context, j pgstore.Job) error {
 	return nil
 }
 
-// begin publishes the work of up to room builds and records that. After a crash in between it is published again under
-// the same ids.
-func (d *drive) begin(ctx context.Context, j pgstore.Job, room int) (int, error) {
+// begin takes up to room builds off the list: it copies those it can and publishes the work of the others.
+func (d *drive) begin(ctx context.Context, j pgstore.Job, room int) (published, copied int, err error) {
+	if d.copyable {
+		room = copyPage // they are nobody's work on its way
+	}
 	if room = d.allowed(j.RateLimit, room); room <= 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
 	refs, err := d.store.NextBuilds(ctx, j, room)
 	if err != nil || len(refs) == 0 {
-		return 0, err
+		return 0, 0, err
+	}
+	if d.copyable {
+		if copied, refs, err = d.copyBuilds(ctx, refs); err != nil {
+			return 0, 0, err
+		}
+		if copied > 0 {
+			d.swapped(d.to.ID)
+		}
+	}
+	d.allowance -= float64(copied + len(refs))
+	return len(refs), copied, d.publishBuilds(ctx, j, refs)
+}
+
+// Builds that are copied at once: so many documents by so many transactions.
+const (
+	copyPage    = 512
+	copyWorkers = 2
+)
+
+// copyBuilds copies what it can of builds and returns the others.
+func (d *drive) copyBuilds(ctx context.Context, refs []messages.Ref) (copied int, left []messages.Ref, err error) {
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	for part := range slices.Chunk(refs, (len(refs)+copyWorkers-1)/copyWorkers) {
+		g.Go(func() error {
+			n, missing, err := d.store.CopyBuilds(ctx, d.from, d.to, part)
+			mu.Lock()
+			defer mu.Unlock()
+			copied, left = copied+n, append(left, missing...)
+			return err
+		})
+	}
+	return copied, left, g.Wait()
+}
+
+// publishBuilds publishes the work of builds and records that. After a crash in between it is published again under
+// the same ids.
+func (d *drive) publishBuilds(ctx context.Context, j pgstore.Job, refs []messages.Ref) error {
+	if len(refs) == 0 {
+		return nil
 	}
 	msgs := make([]bus.Message, len(refs))
 	for i, ref := range refs {
+		var err error
 		if msgs[i], err = bus.Work(messages.StageParse, messages.TypeParse, ref, 0, messages.ParseWork{Ref: ref}); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if _, err := d.publish.PublishAck(ctx, msgs...); err != nil {
-		return 0, fmt.Errorf("publish builds: %w", err)
+		return fmt.Errorf("publish builds: %w", err)
 	}
-	d.allowance -= float64(len(refs))
-	return len(refs), d.store.BuildsQueued(ctx, j, refs)
+	return d.store.BuildsQueued(ctx, j, refs)
 }
 
 // allowed is how many of room documents the rate limit lets begin now; 0 is no limit.

@@ -27,6 +27,8 @@ type Store interface {
 	FillBuilds(ctx context.Context, j pgstore.Job, after pgstore.ListPlace, limit int) (pgstore.ListPlace, int, error)
 	NextBuilds(ctx context.Context, j pgstore.Job, limit int) ([]messages.Ref, error)
 	BuildsQueued(ctx context.Context, j pgstore.Job, refs []messages.Ref) error
+	LoadGeneration(ctx context.Context, id int64) (pgstore.Generation, error)
+	CopyBuilds(ctx context.Context, from, to pgstore.Generation, refs []messages.Ref) (copied int, left []messages.Ref, err error)
 	BuildsOpen(ctx context.Context, j pgstore.Job) (begun int, more bool, err error)
 	CountJob(ctx context.Context, j pgstore.Job) (messages.JobCounts, error)
 	SetGateResult(ctx context.Context, j pgstore.Job, r messages.JobGateResult) error
@@ -81,14 +83,15 @@ type Runner struct {
 	store   Store
 	publish Publisher
 	gate    Gate
+	swapped func(generation int64) // called when a generation got new chunks
 	log     *slog.Logger
 	cfg     Config
 	woken   chan struct{}
 }
 
-// New returns a runner.
-func New(store Store, publish Publisher, gate Gate, log *slog.Logger, cfg Config) *Runner {
-	return &Runner{store: store, publish: publish, gate: gate, log: log, cfg: cfg.WithDefaults(), woken: make(chan struct{}, 1)}
+// New returns a runner; swapped is told of generations that got new chunks.
+func New(store Store, publish Publisher, gate Gate, swapped func(generation int64), log *slog.Logger, cfg Config) *Runner {
+	return &Runner{store: store, publish: publish, gate: gate, swapped: swapped, log: log, cfg: cfg.WithDefaults(), woken: make(chan struct{}, 1)}
 }
 
 // Wake asks for a look for jobs soon. It never blocks.

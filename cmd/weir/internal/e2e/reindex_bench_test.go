@@ -1,0 +1,104 @@
+package e2e_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// benchIndexed publishes documents of ten chunks and waits until they are Ready and their segments merged.
+func benchIndexed(b *testing.B, docs int) *system {
+	s := start(b, options{dims: 384, quiet: true})
+	s.createKB(messages.CreateKB{KnowledgeBaseName: "bench"})
+	for i, body := range benchDocs(docs, 10) {
+		if _, err := s.js.PublishAsync(messages.SubmitSubject(tenant, "bench"), body); err != nil {
+			b.Fatalf("publish %d: %v", i, err)
+		}
+	}
+	benchUntil(b, func() bool { return s.count("SELECT count(*) FROM documents WHERE status = 'Ready'") == docs })
+	benchUntil(b, func() bool { return s.count("SELECT count(*) FROM lex_segment") <= 40 })
+	return s
+}
+
+func benchUntil(b *testing.B, done func() bool) {
+	for begin := time.Now(); !done(); {
+		if time.Since(begin) > 5*time.Minute {
+			b.Fatal("not done within five minutes")
+		}
+		time.Sleep(10 * time.Millisecond) // a benchmark: there is nothing else to wait on
+	}
+}
+
+// BenchmarkReindex builds 10,000 chunks anew with full reuse, through the stages of every document, and compares the
+// chunks per second with one connection that copies exactly the final rows, as BenchmarkIngest does.
+func BenchmarkReindex(b *testing.B) {
+	const docs = 1000
+	for range b.N {
+		s := benchIndexed(b, docs)
+		n := s.count("SELECT count(*) FROM chunks")
+		base := copyFinalRows(b, s, n)
+		own, db, begin := ownCPU(), s.postgresCPU(), time.Now()
+		j := s.startJob(messages.StartJob{KnowledgeBaseName: "bench"})
+		benchUntil(b, func() bool { return s.job(j.ID).State == messages.JobDone })
+		took := time.Since(begin)
+		if c := s.job(j.ID).Counts; c.Done != docs || c.Reused != c.Chunks {
+			b.Fatalf("counts: got %+v, want full reuse", c)
+		}
+		b.ReportMetric(float64((ownCPU()-own).Microseconds())/float64(n), "own-cpu-µs/chunk")
+		b.ReportMetric(float64((s.postgresCPU()-db).Microseconds())/float64(n), "pg-cpu-µs/chunk")
+		b.ReportMetric(float64(n)/took.Seconds(), "chunks/s")
+		b.ReportMetric(float64(n)/base.Seconds(), "copied/s")
+		b.ReportMetric(100*base.Seconds()/took.Seconds(), "%ofCOPY")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkQueryDuringReindex asks one query after the other, first at rest and then while another space is built, and
+// compares the times.
+func BenchmarkQueryDuringReindex(b *testing.B) {
+	const docs = 1000
+	for range b.N {
+		s := benchIndexed(b, docs)
+		for i := range 20 {
+			s.askTimed(b, i)
+		}
+		var idle, during []time.Duration
+		for i := range 300 {
+			idle = append(idle, s.askTimed(b, i))
+		}
+		j := s.startJob(messages.StartJob{KnowledgeBaseName: "bench", Embedding: otherPrefix("bench two: ")})
+		for i := 0; ; i++ {
+			during = append(during, s.askTimed(b, i))
+			if i%20 == 19 && s.job(j.ID).State == messages.JobDone {
+				break
+			}
+		}
+		b.ReportMetric(percentile(idle, 95), "idle-p95-ms")
+		b.ReportMetric(percentile(during, 95), "during-p95-ms")
+		b.ReportMetric(percentile(idle, 50), "idle-p50-ms")
+		b.ReportMetric(percentile(during, 50), "during-p50-ms")
+		b.ReportMetric(percentile(during, 95)/percentile(idle, 95), "x-p95")
+		b.ReportMetric(float64(len(during)), "queries")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+func (s *system) askTimed(b *testing.B, i int) time.Duration {
+	text := "w" + word(uint64(i%50)) + " w" + word(uint64(i%37+20)) //nolint:gosec // small
+	began := time.Now()
+	_, err := call[messages.RetrieveReply](s, "bench", messages.OpRetrieve, messages.RetrieveRequest{
+		Query: &messages.RetrievalQuery{Type: messages.QueryText, Text: text},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// percentile in milliseconds.
+func percentile(times []time.Duration, p int) float64 {
+	slices.Sort(times)
+	return float64(times[min(len(times)*p/100, len(times)-1)].Microseconds()) / 1000
+}
