@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -22,6 +23,9 @@ type Client struct {
 	// RetryFor is how long a call waits for a service when none listens: at start-up, or between two
 	// replicas. Zero does not wait.
 	RetryFor time.Duration
+	// Patient repeats a call that is refused as OVERLOADED after the time its reply asks for, as long as the
+	// context has that time: such a call was not begun.
+	Patient bool
 	// Timeout is that of a call whose context has no deadline; zero is 10 s.
 	Timeout time.Duration
 	Telemetry
@@ -118,7 +122,14 @@ func (c Client) request(ctx context.Context, subject string, header Header, body
 		}
 		reply, err := c.once(ctx, m)
 		if err == nil {
-			return reply, nil
+			wait := c.refused(ctx, reply)
+			if wait == 0 {
+				return reply, nil
+			}
+			if err := sleep(ctx, wait); err != nil {
+				return nil, c.failure(ctx, subject, err)
+			}
+			continue
 		}
 		if !errors.Is(err, nats.ErrNoResponders) {
 			return nil, c.failure(ctx, subject, err)
@@ -128,6 +139,25 @@ func (c Client) request(ctx context.Context, subject string, header Header, body
 		}
 	}
 }
+
+// refused is how long to wait before a call that was refused for too much load is made again, 0 when it is not.
+// The wait is longer than asked for by up to a half: else all that were refused together would come together.
+func (c Client) refused(ctx context.Context, reply *nats.Msg) time.Duration {
+	seconds, err := strconv.Atoi(natsCarrier(reply.Header).Get(messages.HeaderRetryAfter))
+	if !c.Patient || err != nil || seconds < 1 || seconds > maxRetryAfter {
+		return 0
+	}
+	asked := time.Duration(seconds) * time.Second
+	deadline, _ := ctx.Deadline()
+	room := time.Until(deadline) - asked
+	if room <= 0 {
+		return 0
+	}
+	return asked + rand.N(min(asked/2, room/2)+1)
+}
+
+// maxRetryAfter is the longest wait, in seconds, that is kept to.
+const maxRetryAfter = 3600
 
 func wireRequest(ctx context.Context, subject string, header Header, body []byte) (*nats.Msg, error) {
 	m := nats.NewMsg(subject)

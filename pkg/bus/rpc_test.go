@@ -193,6 +193,56 @@ func TestOverloadIsToldAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+func TestAPatientCallIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	var entered atomic.Int64
+	nc, svc := rpcEnv(t, ServiceOptions{MaxConcurrent: 1}, Endpoint{Name: "op", Subject: "weir.internal.op", Priority: true, Handler: func(context.Context, Request) (any, error) {
+		if entered.Add(1) == 1 {
+			<-hold
+		}
+		return 5, nil
+	}})
+	first := make(chan error, 1)
+	go func() { first <- Call(ctxOf(t), nc, "weir.internal.op", nil, nil, nil) }()
+	eventually(t, 5*time.Second, "one under way", func() bool { return entered.Load() == 1 })
+	short, cancel := context.WithTimeout(ctxOf(t), 900*time.Millisecond)
+	defer cancel()
+	for what, call := range map[string]func() error{
+		"an impatient one":            func() error { return Call(ctxOf(t), nc, "weir.internal.op", nil, nil, nil) },
+		"one that has not the second": func() error { return Client{NC: nc, Patient: true}.Call(short, "weir.internal.op", nil, nil, nil) },
+	} {
+		if e, ok := messages.AsError(call()); !ok || e.Code != messages.CodeOverloaded {
+			t.Errorf("%s: got %v, want OVERLOADED", what, e)
+		}
+	}
+	gone, leave := context.WithCancel(ctxOf(t))
+	left := make(chan error, 1)
+	go func() { left <- Client{NC: nc, Patient: true}.Call(gone, "weir.internal.op", nil, nil, nil) }()
+	refused := func(n int64) {
+		t.Helper()
+		eventually(t, 5*time.Second, "a refusal", func() bool { return svc.stats["op"].refused.Load() == n })
+	}
+	refused(3)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("one that is called off: got %v", err)
+	}
+	patient := make(chan error, 1)
+	var got int
+	go func() { patient <- Client{NC: nc, Patient: true}.Call(ctxOf(t), "weir.internal.op", nil, nil, &got) }()
+	refused(4)
+	close(hold)
+	for _, c := range []chan error{first, patient} {
+		if err := <-c; err != nil {
+			t.Error(err)
+		}
+	}
+	if got != 5 {
+		t.Errorf("the patient one got %d", got)
+	}
+}
+
 func TestStopWaitsForRequestsUnderWay(t *testing.T) {
 	t.Parallel()
 	var entered, done atomic.Int64

@@ -32,6 +32,9 @@ type Options struct {
 	// RetryFor is how long a call waits for a service when none listens, as while one restarts. Zero: 5 s;
 	// negative: not at all.
 	RetryFor time.Duration
+	// FailOverloaded returns OVERLOADED at once. Without it a call is made again after the time that the service
+	// asks for, as long as that time is left.
+	FailOverloaded bool
 	// InFlight is how many messages may wait for their acknowledgement at once. Zero: 512.
 	InFlight int
 	// PublishRetryFor is how long a message is sent again while nothing stores it, where the context has no
@@ -96,7 +99,7 @@ func New(nc *nats.Conn, tenant string, opts Options) (*Client, error) {
 	}
 	return &Client{
 		nc: nc, js: js, tenant: tenant, opts: opts, pub: pub, listeners: map[string]*listener{},
-		rpc: bus.Client{NC: nc, RetryFor: opts.RetryFor, Telemetry: opts.Telemetry},
+		rpc: bus.Client{NC: nc, RetryFor: opts.RetryFor, Patient: !opts.FailOverloaded, Telemetry: opts.Telemetry},
 	}, nil
 }
 

@@ -107,16 +107,14 @@ func (s *Store) search(ctx context.Context, q StoreQuery, candidates int) ([]Sea
 	}
 }
 
-// candidateLimit reads the limit out of the refusal of too many candidates: limits are settings of the
-// server and of the knowledge base, and this is where both of them meet.
+// candidateLimit is the limit that a refusal of too many candidates tells. kb_get tells it as well, but who may
+// search need not have the right to that.
 func candidateLimit(err error) (limit int, over bool) {
 	e, ok := messages.AsError(err)
 	if !ok || e.Code != messages.CodeValidation || !strings.HasSuffix(e.Field, "SearchConfiguration.numberOfResults") {
 		return 0, false
 	}
-	var low int
-	n, err := fmt.Sscanf(e.Message, "must be %d to %d", &low, &limit)
-	return limit, err == nil && n == 2 && limit > 0
+	return e.Limit, e.Limit > 0
 }
 
 // request is the query on the wire, with a number of candidates for each leg. The full-text leg never stands

@@ -95,6 +95,10 @@ func TestAStoreKeepsToTheServersLimit(t *testing.T) {
 	if fmt.Sprint(asked) != "[200 100 100]" {
 		t.Errorf("asked for %v candidates, want the limit to be learnt", asked)
 	}
+	limits.Candidates = 50 // meanwhile
+	if _, err := s.Search(within(t, patience), q); err != nil || fmt.Sprint(asked[3:]) != "[100 50]" {
+		t.Errorf("asked for %v candidates (%v), want the new limit to be learnt", asked[3:], err)
+	}
 	q.TopK = 150
 	_, err := s.Search(within(t, patience), q)
 	var e *messages.Error

@@ -9,6 +9,7 @@ type Envelope struct {
 	Message   string          `json:"message"`
 	RequestID string          `json:"requestId"`
 	Field     string          `json:"field,omitempty"` // path of the offending field
+	Limit     int             `json:"limit,omitempty"` // most that is allowed there, of a count above it
 	Data      json.RawMessage `json:"data,omitempty"`
 }
 
@@ -17,7 +18,7 @@ func (e Envelope) Err() error {
 	if e.Code == CodeSuccess {
 		return nil
 	}
-	return &Error{Code: e.Code, Message: e.Message, Field: e.Field}
+	return &Error{Code: e.Code, Message: e.Message, Field: e.Field, Limit: e.Limit}
 }
 
 // Encode gives the envelope as JSON. Data must be valid JSON: it is taken over as it is, where
@@ -39,5 +40,5 @@ func (e Envelope) Encode() ([]byte, error) {
 
 // Failure is the envelope of an error.
 func Failure(e *Error, requestID string) Envelope {
-	return Envelope{Code: e.Code, Message: e.Message, Field: e.Field, RequestID: requestID}
+	return Envelope{Code: e.Code, Message: e.Message, Field: e.Field, Limit: e.Limit, RequestID: requestID}
 }

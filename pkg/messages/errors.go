@@ -58,6 +58,7 @@ type Error struct {
 	Message string `json:"message"`
 	Field   string `json:"field,omitempty"` // path of the offending field, empty when there is none
 	Stage   string `json:"stage,omitempty"` // stage that failed, empty for requests
+	Limit   int    `json:"limit,omitempty"` // most that is allowed, of a count above it; 0: not said
 }
 
 // Error says "CODE: field: message".

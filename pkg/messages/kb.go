@@ -273,6 +273,8 @@ type KBInfo struct {
 	CreatedAt         time.Time         `json:"createdAt"`
 	UpdatedAt         time.Time         `json:"updatedAt"`
 	Documents         *DocumentCounts   `json:"documents,omitempty"` // of kb_get
+	// Limits hold for queries: the server's, as the knowledge base tightens them. Of kb_get.
+	Limits *RetrieveLimits `json:"limits,omitempty"`
 }
 
 // DocumentCounts counts the documents of a knowledge base by status.

@@ -10,11 +10,11 @@ import (
 
 // RetrieveLimits bound what a request may ask for.
 type RetrieveLimits struct {
-	QueryRunes int // characters of the query text
-	Candidates int // N1 and N2
-	Results    int // N3
-	Subspaces  int // names in a request
-	Filter     FilterLimits
+	QueryRunes int          `json:"queryCharacters"` // of the query text
+	Candidates int          `json:"candidates"`      // N1 and N2
+	Results    int          `json:"results"`         // N3
+	Subspaces  int          `json:"subspaces"`       // names in a request
+	Filter     FilterLimits `json:"filter"`
 }
 
 // DefaultRetrieveLimits returns the usual limits.
@@ -319,7 +319,11 @@ func (f *RRFConfig) Constant() (int, error) {
 
 func intWithin(field string, n *int, low, high int) error {
 	if n != nil && (*n < low || *n > high) {
-		return Invalid(field, fmt.Sprintf("must be %d to %d", low, high))
+		e := Invalid(field, fmt.Sprintf("must be %d to %d", low, high))
+		if *n > high {
+			e.Limit = high
+		}
+		return e
 	}
 	return nil
 }

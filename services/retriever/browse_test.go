@@ -85,6 +85,21 @@ func TestGetKnowledgeBaseAndDocument(t *testing.T) {
 	if info.ID != kb.ID || info.Documents == nil || info.Documents.Ready != 1 || info.Documents.Chunks != 2 || info.Embedding.Dims != 8 {
 		t.Errorf("knowledge base: got %+v", info)
 	}
+	if want := messages.DefaultRetrieveLimits(); info.Limits == nil || *info.Limits != want {
+		t.Errorf("limits: got %+v, want the server's %+v", info.Limits, want)
+	}
+	l.kb("tight", func(n *pgstore.NewKB) {
+		n.Retrieval = json.RawMessage(`{"limits":"tablestore","filterLimits":{"depth":3}}`)
+	})
+	want := messages.TablestoreRetrieveLimits()
+	want.Filter.Depth = 3
+	if err := l.call("tight", messages.OpKBGet, ``, &info); err != nil || *info.Limits != want {
+		t.Errorf("limits of a tight knowledge base: got %+v (%v), want %+v", info.Limits, err, want)
+	}
+	err := l.call("tight", messages.OpRetrieve, `{"retrievalQuery":{"type":"TEXT","text":"one"},"retrievalConfiguration":{"fullTextSearchConfiguration":{"numberOfResults":101}}}`, nil)
+	if e, ok := messages.AsError(err); !ok || e.Limit != 100 {
+		t.Errorf("too many candidates: got %+v, want the limit 100", e)
+	}
 	var doc messages.DocumentInfo
 	if err := l.call("docs", messages.OpDocGet, `{"docId":"d"}`, &doc); err != nil {
 		t.Fatal(err)

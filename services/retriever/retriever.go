@@ -70,7 +70,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		Embedder: query.New(s.embed(), cfg.VectorEntries), Cursors: cursor.NewSigner(s.cursorKey(), time.Now),
 		Tracer: deps.Tracer.Tracer("github.com/weir-project/weir/services/retriever"), Log: deps.Logger,
 	})
-	s.browse = &browse.Browser{Store: deps.Store, ReplyBytes: s.replyBytes(), MaxSubspaces: s.limits.Subspaces}
+	s.browse = &browse.Browser{Store: deps.Store, ReplyBytes: s.replyBytes(), Limits: s.limits}
 	return s, nil
 }
 

@@ -31,9 +31,9 @@ const (
 // Browser answers. ReplyBytes is the size a page may have; a longer one ends earlier, with a token.
 // Errors for callers are *messages.Error; an outage of the database is marked by bus.Pause.
 type Browser struct {
-	Store        Store
-	ReplyBytes   int
-	MaxSubspaces int
+	Store      Store
+	ReplyBytes int
+	Limits     messages.RetrieveLimits // of the server
 }
 
 // outage marks a database that is away.

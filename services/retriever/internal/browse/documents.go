@@ -162,8 +162,8 @@ func (b *Browser) subspaces(enabled bool, names []string) ([]string, error) {
 	if !enabled && (len(names) != 1 || names[0] != messages.DefaultSubspace) {
 		return nil, messages.Invalid("subspace", "the knowledge base has no subspaces")
 	}
-	if len(names) > b.MaxSubspaces {
-		return nil, messages.Invalid("subspace", fmt.Sprintf("names more than %d subspaces", b.MaxSubspaces))
+	if len(names) > b.Limits.Subspaces {
+		return nil, messages.Invalid("subspace", fmt.Sprintf("names more than %d subspaces", b.Limits.Subspaces))
 	}
 	for i, name := range names {
 		if err := messages.ValidateName(fmt.Sprintf("subspace[%d]", i), name); err != nil {

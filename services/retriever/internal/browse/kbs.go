@@ -2,6 +2,8 @@ package browse
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
@@ -19,7 +21,20 @@ func (b *Browser) GetKB(ctx context.Context, tenant, name string) (*messages.KBI
 	}
 	info := kb.Info()
 	info.Documents = &counts
-	return &info, nil
+	info.Limits, err = b.limits(kb)
+	return &info, err
+}
+
+// limits are those of requests about a knowledge base.
+func (b *Browser) limits(kb pgstore.KB) (*messages.RetrieveLimits, error) {
+	var stored *messages.RetrievalConfiguration
+	if len(kb.Retrieval) > 0 {
+		if err := json.Unmarshal(kb.Retrieval, &stored); err != nil {
+			return nil, fmt.Errorf("read the retrieval configuration of %s: %w", kb.Name, err)
+		}
+	}
+	out := stored.Tightened(b.Limits)
+	return &out, nil
 }
 
 // ListKBs returns a page of a tenant's knowledge bases.
