@@ -21,6 +21,20 @@ const Stdin = "-"
 var mediaTypes = [...]struct{ ext, media string }{
 	{".pdf", "application/pdf"},
 	{".docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+	{".pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
+	{".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+	{".odt", "application/vnd.oasis.opendocument.text"},
+	{".ods", "application/vnd.oasis.opendocument.spreadsheet"},
+	{".odp", "application/vnd.oasis.opendocument.presentation"},
+	{".epub", "application/epub+zip"},
+	{".rtf", "application/rtf"},
+	{".eml", "message/rfc822"},
+	{".mht", "multipart/related"},
+	{".mhtml", "multipart/related"},
+	{".ipynb", "application/x-ipynb+json"},
+	{".xml", "application/xml"},
+	{".yaml", "application/yaml"},
+	{".yml", "application/yaml"},
 	{".html", "text/html"},
 	{".htm", "text/html"},
 	{".xhtml", "application/xhtml+xml"},
@@ -36,7 +50,7 @@ var mediaTypes = [...]struct{ ext, media string }{
 	{".tab", "text/tab-separated-values"},
 	{".txt", "text/plain"},
 	{".text", "text/plain"},
-	{".log", "text/plain"},
+	{".log", "text/x-log"},
 }
 
 // Extensions lists the file name extensions that folders are searched for.

@@ -198,7 +198,7 @@ func (m *mailReader) html(p mimePart) error {
 	data := p.content()
 	charset := p.params["charset"]
 	if charset == "" {
-		charset = metaCharset(data)
+		charset = pageCharset(data)
 	}
 	text, err := readable(data, charset)
 	if err != nil {

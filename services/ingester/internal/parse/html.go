@@ -17,7 +17,7 @@ func htmlFormat() format {
 		strong:     true,
 		maxBytes:   func(l Limits) int { return l.MarkupFile },
 		sniff:      sniffHTML,
-		charset:    metaCharset,
+		charset:    pageCharset,
 		parse:      parseHTML,
 	}
 }
@@ -29,6 +29,14 @@ func sniffHTML(data []byte) bool {
 		return bytes.Contains(head, []byte("<!doctype html")) || bytes.Contains(head, []byte("<html"))
 	}
 	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
+}
+
+// pageCharset is what the page declares, in its head or, as XHTML, in its XML declaration.
+func pageCharset(data []byte) string {
+	if declared := metaCharset(data); declared != "" {
+		return declared
+	}
+	return xmlCharset(data)
 }
 
 // metaCharset finds the charset that the head declares in its first kilobyte.

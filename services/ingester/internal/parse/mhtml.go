@@ -39,7 +39,7 @@ func parseMHTML(ctx context.Context, s source, b *builder) error {
 	data := page.content()
 	charset := page.params["charset"]
 	if charset == "" {
-		charset = metaCharset(data)
+		charset = pageCharset(data)
 	}
 	text, err := readable(data, charset)
 	if err != nil {
