@@ -224,11 +224,11 @@ func emitPDF(s source, b *builder, c pdfContent) error {
 	if dropped > 0 {
 		b.warn(fmt.Sprintf("%d repeated headers and footers of pages are left out", dropped))
 	}
-	headings := pdf.NewHeadings(blocks, c.outline)
+	levels := pdf.Levels(blocks, c.outline)
 	next := 0
 	for _, page := range c.pages {
 		for ; next < len(blocks) && blocks[next].Page == page.Number; next++ {
-			if err := emitBlock(b, blocks[next], headings); err != nil {
+			if err := emitBlock(b, blocks[next], levels[next]); err != nil {
 				return err
 			}
 		}
@@ -239,9 +239,9 @@ func emitPDF(s source, b *builder, c pdfContent) error {
 	return nil
 }
 
-func emitBlock(b *builder, block pdf.Block, headings *pdf.Headings) error {
-	p := part{kind: KindParagraph, text: block.Text(), page: block.Page}
-	if p.level = headings.Level(block); p.level > 0 {
+func emitBlock(b *builder, block pdf.Block, level int) error {
+	p := part{kind: KindParagraph, level: level, text: block.Text(), page: block.Page}
+	if level > 0 {
 		p.kind = KindHeading
 	} else if pdf.Bullet(block.Lines[0].Text) {
 		p.kind = KindList

@@ -7,9 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// Headings tells which blocks are headings: those the outline names on their page; without an outline
-// short blocks set larger than the body, and numbered bold lines.
-type Headings struct {
+// Levels gives the heading level of each block, 0 for text. Headings are the blocks that the outline names
+// on their page; without an outline short blocks set larger than the body, and bold lines that are
+// numbered or stand above text that is not bold. Levels made up so are at most three deep.
+func Levels(blocks []Block, outline []Entry) []int {
+	h := newHeadings(blocks, outline)
+	out := make([]int, len(blocks))
+	for i, b := range blocks {
+		if out[i] = h.level(b); out[i] == 0 && i+1 < len(blocks) {
+			out[i] = h.above(b, blocks[i+1])
+		}
+	}
+	return out
+}
+
+// headings is what a document's headings look like.
+type headings struct {
 	outline map[int]map[string]int // page -> title -> level
 	body    float64
 	larger  []float64 // sizes of heading lines, largest first, at most three
@@ -23,9 +36,8 @@ const (
 	deepestLevel = 3 // of those made up from sizes
 )
 
-// NewHeadings learns a document.
-func NewHeadings(blocks []Block, outline []Entry) *Headings {
-	h := &Headings{outline: map[int]map[string]int{}}
+func newHeadings(blocks []Block, outline []Entry) *headings {
+	h := &headings{outline: map[int]map[string]int{}}
 	for _, e := range outline {
 		if e.Page > 0 {
 			if h.outline[e.Page] == nil {
@@ -51,7 +63,7 @@ func plainTitle(title string) string {
 	return strings.ToLower(strings.Join(strings.Fields(title), " "))
 }
 
-func (h *Headings) named(b Block) (level int, ok bool) {
+func (h *headings) named(b Block) (level int, ok bool) {
 	if titles := h.outline[b.Page]; titles != nil && len(b.Lines) <= headingLines+1 {
 		level, ok = titles[plainTitle(b.Text())]
 	}
@@ -60,7 +72,7 @@ func (h *Headings) named(b Block) (level int, ok bool) {
 
 // measure takes the size most characters have as the body, and the three commonest larger ones of short
 // blocks as heading levels.
-func (h *Headings) measure(blocks []Block) {
+func (h *headings) measure(blocks []Block) {
 	runes, heads, bold, all := map[float64]int{}, map[float64]int{}, 0, 0
 	for _, b := range blocks {
 		for _, l := range b.Lines {
@@ -98,8 +110,21 @@ func short(b Block) bool {
 	return len(b.Lines) <= headingLines && utf8.RuneCountInString(text) <= headingRunes && strings.IndexFunc(text, unicode.IsLetter) >= 0
 }
 
-// Level is the heading level of a block, 0 for text.
-func (h *Headings) Level(b Block) int {
+// above is the level of a bold line that stands alone above running text; 0 when it does not.
+func (h *headings) above(b, next Block) int {
+	const longest, most = 80, 3 // runes; words of text below a label
+	text := b.Text()
+	switch {
+	case h.outline != nil || h.bold || !short(b) || len(b.Lines) > 1 || !b.Lines[0].Bold || utf8.RuneCountInString(text) > longest,
+		strings.Contains(text, "  "), strings.ContainsAny(text[len(text)-1:], ".,;:"),
+		next.Page != b.Page, next.Lines[0].Bold, len(strings.Fields(next.Text())) <= most && !wide([]rune(next.Text())[0]):
+		return 0
+	}
+	return min(len(h.larger)+1, deepestLevel)
+}
+
+// level is the heading level of a block by itself, 0 for text.
+func (h *headings) level(b Block) int {
 	if h.outline != nil {
 		level, _ := h.named(b)
 		return level

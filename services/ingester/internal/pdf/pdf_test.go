@@ -109,13 +109,25 @@ func TestTheOutlineNamesHeadings(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	blocks, _ := pdf.Layout(pages(t, f))
-	h := pdf.NewHeadings(blocks, f.Outline())
-	var levels []int
-	for _, b := range blocks {
-		levels = append(levels, h.Level(b))
-	}
+	levels := pdf.Levels(blocks, f.Outline())
 	if !slices.Equal(levels, []int{1, 0, 1, 0}) {
 		t.Errorf("levels %v of %+v", levels, blocks)
+	}
+}
+
+func TestBoldLinesAboveTextAreHeadings(t *testing.T) {
+	t.Parallel()
+	line := func(text string, bold bool) pdf.Block {
+		return pdf.Block{Page: 1, Lines: []pdf.Line{{Text: text, Size: 10, Bold: bold}}}
+	}
+	body := line("Running text of a paragraph that goes on for a while and a while and longer.", false)
+	blocks := []pdf.Block{
+		line("A heading", true), body, line("Note:", true), body, line("Name  Value", true), body,
+		line("Total", true), line("12", false), line("2.1 Scope", true), line("Bold again, above bold", true), line("And more", true), body,
+	}
+	want := []int{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0}
+	if got := pdf.Levels(blocks, nil); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -205,12 +217,11 @@ func FuzzLayout(f *testing.F) {
 		}
 		blocks, dropped := pdf.Layout(all)
 		got := ""
-		h := pdf.NewHeadings(blocks, nil)
-		for _, b := range blocks {
-			if level := h.Level(b); level < 0 || level > 3 {
+		for i, level := range pdf.Levels(blocks, nil) {
+			if level < 0 || level > 3 {
 				t.Errorf("level %d", level)
 			}
-			got += b.Text()
+			got += blocks[i].Text()
 		}
 		if letters := func(s string) string { return strings.Join(strings.Fields(strings.ReplaceAll(s, "-", "")), "") }; dropped == 0 && letters(got) != letters(want) {
 			t.Errorf("got %q, want %q", got, want)
