@@ -68,8 +68,17 @@ func (p *play) step() string {
 		name   string
 		do     func()
 	}{
-		{8, "submit", p.submit}, {4, "delete", p.delete}, {14, "parse", p.parse}, {14, "commit", p.finishOne}, {4, "start", p.start},
-		{6, "fill", p.fillSome}, {12, "begin builds", p.begin}, {6, "flip", p.tryFlip}, {2, "rollback", p.rollback}, {1, "cancel", p.cancel}, {3, "again", p.deliverAgain},
+		{8, "submit", p.submit},
+		{4, "delete", p.delete},
+		{14, "parse", p.parse},
+		{14, "commit", p.finishOne},
+		{4, "start", p.start},
+		{6, "fill", p.fillSome},
+		{12, "begin builds", p.begin},
+		{6, "flip", p.tryFlip},
+		{2, "rollback", p.rollback},
+		{1, "cancel", p.cancel},
+		{3, "again", p.deliverAgain},
 	}
 	total := 0
 	for _, s := range steps {

@@ -58,7 +58,10 @@ func DefaultConfig() Config {
 func (c Config) withDefaults() Config {
 	d := DefaultConfig()
 	for _, f := range []struct{ field, value *int }{
-		{&c.Workers, &d.Workers}, {&c.Requests, &d.Requests}, {&c.GroupDocs, &d.GroupDocs}, {&c.GroupChunks, &d.GroupChunks},
+		{&c.Workers, &d.Workers},
+		{&c.Requests, &d.Requests},
+		{&c.GroupDocs, &d.GroupDocs},
+		{&c.GroupChunks, &d.GroupChunks},
 		{&c.JobWindow, &d.JobWindow},
 	} {
 		if *f.field == 0 {
