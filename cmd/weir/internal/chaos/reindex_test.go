@@ -3,12 +3,14 @@ package chaos_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/testkit"
 )
@@ -38,6 +40,7 @@ func TestAReindexWhoseProcessesAreKilledLeavesTheSameRows(t *testing.T) {
 		r := newReindex(t, bin, pg, "reindex_undisturbed", docs)
 		r.run(func(string) {})
 		want = r.rows()
+		r.switchEndpoint()
 	})
 	if t.Failed() {
 		return
@@ -191,4 +194,31 @@ func (r *reindex) rows() []string {
 		r.t.Errorf("only %d lines of state", len(lines))
 	}
 	return lines
+}
+
+// switchEndpoint has another server answer for the same model: nothing is embedded again for it.
+func (r *reindex) switchEndpoint() {
+	r.t.Helper()
+	other := fakeserver.New(fakeserver.Options{Dims: dims})
+	server := httptest.NewServer(other)
+	r.t.Cleanup(server.Close)
+	p, ok := r.parts["embedder"].(*process)
+	if !ok {
+		r.t.Fatal("the embedder is no process")
+	}
+	p.stop()
+	for i, arg := range p.args {
+		if arg == "--embedding-base-url" {
+			p.args[i+1] = server.URL + "/v1"
+		}
+	}
+	p.start()
+	j := r.ask(messages.OpJobStart, messages.StartJob{KnowledgeBaseName: kb})
+	r.wait("built anew", `SELECT count(*) FROM jobs WHERE id = $1 AND state <> 'done'`, j.ID)
+	edited := publish(0, 1) // one section of many
+	r.send([]submit{edited})
+	r.wait("the edit is Ready", `SELECT count(*) FROM documents WHERE doc_id = $1 AND live_version < 2`, docID(0))
+	if n := other.Texts(); n == 0 || n > 5 {
+		r.t.Errorf("the other server embedded %d texts after a job of everything and an edit of one section, want 1 to 5", n)
+	}
 }

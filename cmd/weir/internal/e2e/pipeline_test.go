@@ -52,6 +52,7 @@ func TestPipeline(t *testing.T) {
 		{"incremental", incremental},
 		{"repaired", repaired},
 		{"interrupted", interrupted},
+		{"judged during a job", judgedDuringJob},
 		{"stores keep their contract", storesKeepTheirContract},
 		{"go client", goClient},
 	} {

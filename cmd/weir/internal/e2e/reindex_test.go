@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -457,5 +458,44 @@ func interrupted(s *system) {
 	}
 	_, err := call[messages.JobInfo](s, messages.TenantScope, messages.OpJobGet, messages.JobRef{ID: 1 << 40})
 	isError(s.t, "an unknown job", err, messages.CodeNotFound, "id")
+	s.settled()
+}
+
+// judgedDuringJob: while a job runs, no query is answered worse than by the worse of both generations.
+func judgedDuringJob(s *system) {
+	const docs = 24
+	s.smallChunks("docs")
+	s.putAll("docs", docs)
+	measure := func() (ndcg [docs]float64) {
+		for i := range ndcg {
+			for rank, r := range s.ask("docs", fmt.Sprintf("pump word%d", i), hybrid) {
+				if rank < 10 && r.DocID == fmt.Sprintf("doc-%d", i) {
+					ndcg[i] = 1 / math.Log2(float64(rank+2))
+					break
+				}
+			}
+		}
+		return ndcg
+	}
+	before := measure()
+	j := s.startJob(messages.StartJob{KnowledgeBaseName: "docs", Embedding: otherPrefix("judged: "), RateLimit: 40})
+	var during [][docs]float64
+	for s.job(j.ID).State != messages.JobDone {
+		during = append(during, measure())
+	}
+	after := measure()
+	if len(during) < 2 {
+		s.t.Errorf("the job was measured %d times", len(during))
+	}
+	for _, m := range during {
+		for i, got := range m {
+			if worse := min(before[i], after[i]); got < worse-1e-9 {
+				s.t.Errorf("query %d: nDCG@10 %.3f during the job, %.3f before and %.3f after", i, got, before[i], after[i])
+			}
+		}
+	}
+	if before[7] == 0 {
+		s.t.Error("nothing relevant is found at all")
+	}
 	s.settled()
 }
