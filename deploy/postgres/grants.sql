@@ -16,3 +16,6 @@ GRANT USAGE ON SEQUENCE chunk_ids TO weir_ingester;
 -- A delete takes the live chunks with it; known vectors are read from them.
 GRANT SELECT, DELETE ON chunks TO weir_ingester;
 GRANT SELECT, INSERT ON lex_tombstone TO weir_ingester;
+
+-- It counts what that makes needless of a job.
+GRANT SELECT, UPDATE (skipped) ON jobs TO weir_ingester;

@@ -38,6 +38,7 @@ func TestSampleOfUsersAndRoles(t *testing.T) {
 	t.Run("documents of each tenant become retrievable for it", func(t *testing.T) { s.documents(t, publisher, client, globex) })
 	t.Run("an upload is taken up and removed", func(t *testing.T) { s.upload(t, operator, publisher) })
 	t.Run("a refused submit is recorded and can be replayed", func(t *testing.T) { s.deadLetter(t, globex) })
+	t.Run("jobs build a knowledge base anew", func(t *testing.T) { s.job(t, operator, publisher) })
 	t.Run("the weir tool works for a tenant", func(t *testing.T) { s.tool(t) })
 	t.Run("a tenant cannot reach another's", func(t *testing.T) { s.borders(t) })
 	t.Run("roles of Postgres are bounds", func(t *testing.T) { s.roleBounds(t) })
