@@ -47,7 +47,7 @@ func AllowedSQL(plan SearchPlan) SQL {
 
 // ContentSQL and CutSQL give tests the statements over chunk ids.
 func ContentSQL(generation int64, ids []int64) SQL {
-	st := contentStatement(generation, ids, false)
+	st := contentStatement(generation, ids, false, Reading{})
 	return SQL{st.text.String(), st.args}
 }
 

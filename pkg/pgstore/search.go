@@ -48,10 +48,27 @@ type SearchPlan struct {
 	Fallback *TextPlan
 	// Vectors adds the stored vector to what is read of the chunks kept.
 	Vectors bool
+	Reading Reading
 	// Keep chooses, of all candidates, the chunks whose content is wanted, best first. It is called
 	// once for each run of the plan and must not keep the slice.
 	Keep func(found Found) []int64
 }
+
+// Reading bounds what is read of the chunks kept. The zero value: everything.
+type Reading struct {
+	// Bytes is how much content, metadata and, where asked for, vectors is read, in the order of Keep: chunks behind those that fill it come
+	// Beyond it. The first one never does, nor do any of up to UnboundedChunks. 0: no bound.
+	Bytes int
+	// Prefix is how many characters of their content chunks have that are Beyond.
+	Prefix int
+	// Hashes adds the SHA-256 of the content.
+	Hashes bool
+	// NoContent leaves all content out; it does not count then.
+	NoContent bool
+}
+
+// UnboundedChunks is how many chunks are read whole, whatever Reading.Bytes says.
+const UnboundedChunks = 32
 
 // DensePlan is the dense leg: the Limit nearest chunks of a vector of the knowledge base's space.
 type DensePlan struct {
@@ -137,6 +154,8 @@ type Content struct {
 	Origin           messages.Origin
 	Title, OSSKey    string
 	Metadata         []byte    // a JSON object
+	Beyond           bool      // the bytes of the plan's Reading: no metadata, no vector, and of the content its Prefix alone
+	Hash             []byte    // SHA-256 of the whole content, when the plan asks for it
 	Vector           []float32 // when the plan asks for vectors; nil where there is none
 }
 
@@ -314,7 +333,7 @@ func (r *searchRun) contents(ctx context.Context, ids []int64) error {
 	b := r.snap.batch()
 	byID := make(map[int64]Content, len(ids))
 	if len(ids) > 0 {
-		st := contentStatement(r.plan.KB.Generation.ID, ids, r.plan.Vectors)
+		st := contentStatement(r.plan.KB.Generation.ID, ids, r.plan.Vectors, r.plan.Reading)
 		b.Queue(st.text.String(), st.args...).Query(func(rows pgx.Rows) error { return r.readContents(rows, byID) })
 	}
 	if err := r.snap.end(ctx, b); err != nil {
@@ -326,7 +345,7 @@ func (r *searchRun) contents(ctx context.Context, ids []int64) error {
 func (r *searchRun) readContents(rows pgx.Rows, into map[int64]Content) error {
 	var c Content
 	var vector *pgvector.HalfVector
-	dest := []any{&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Origin, &c.Title, &c.OSSKey, &c.Metadata}
+	dest := []any{&c.ChunkID, &c.Content, &c.HeadingPath, &c.PageFrom, &c.PageTo, &c.Origin, &c.Title, &c.OSSKey, &c.Metadata, &c.Beyond, &c.Hash}
 	if r.plan.Vectors {
 		dest = append(dest, &vector)
 	}
@@ -335,7 +354,7 @@ func (r *searchRun) readContents(rows pgx.Rows, into map[int64]Content) error {
 			c.Vector = vector.Slice()
 		}
 		into[c.ChunkID] = c
-		c.HeadingPath, c.Origin, c.Metadata, c.Vector, vector = nil, messages.Origin{}, nil, nil, nil
+		c.HeadingPath, c.Origin, c.Metadata, c.Hash, c.Vector, vector = nil, messages.Origin{}, nil, nil, nil, nil
 		return nil
 	})
 	return err

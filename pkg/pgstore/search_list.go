@@ -20,6 +20,7 @@ type ListPlan struct {
 	// before Limit when it holds MaxListed chunks.
 	PerDocument int
 	Vectors     bool
+	Reading     Reading
 }
 
 // MaxListed is how many chunks a page of PerDocument has at most, unless Limit is larger.
@@ -33,7 +34,7 @@ type Place struct {
 
 // List returns a page, and whether there is more behind it.
 func (s *Searcher) List(ctx context.Context, plan ListPlan) (SearchResult, bool, error) {
-	run := s.newRun(SearchPlan{KB: plan.KB, Subspaces: plan.Subspaces, Where: plan.Where, Vectors: plan.Vectors})
+	run := s.newRun(SearchPlan{KB: plan.KB, Subspaces: plan.Subspaces, Where: plan.Where, Vectors: plan.Vectors, Reading: plan.Reading})
 	more := false
 	err := run.inSnapshot(ctx, func() error {
 		found, err := run.listed(ctx, plan)

@@ -14,6 +14,7 @@ type ReadPlan struct {
 	Where     Predicate
 	IDs       []int64 // in the order wanted
 	Vectors   bool
+	Reading   Reading
 	// Keep chooses, of the chunks that may still be found, those whose content is wanted. It gets them
 	// in the order of IDs; only identities are set.
 	Keep func(there []Match) []int64
@@ -22,7 +23,7 @@ type ReadPlan struct {
 // Read returns chunks in the order of Keep. What is gone meanwhile (a new version, a delete), inactive, or
 // outside subspaces and predicate, is left out: the rules are those of Search.
 func (s *Searcher) Read(ctx context.Context, plan ReadPlan) (SearchResult, error) {
-	run := s.newRun(SearchPlan{KB: plan.KB, Subspaces: plan.Subspaces, Where: plan.Where, Vectors: plan.Vectors})
+	run := s.newRun(SearchPlan{KB: plan.KB, Subspaces: plan.Subspaces, Where: plan.Where, Vectors: plan.Vectors, Reading: plan.Reading})
 	err := run.inSnapshot(ctx, func() error {
 		b := run.snap.batch()
 		run.check(b)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,8 +72,11 @@ func (r *searchRun) visible(s *statement) string {
 }
 
 // fromIDs reads the chunks of a list of ids, each by a probe of the primary key.
-func (s *statement) fromIDs(generation int64, ids []int64) {
-	s.add(" FROM unnest(", s.arg(ids), "::bigint[]) u(id) CROSS JOIN LATERAL (SELECT * FROM ", partition(generation),
+func (s *statement) fromIDs(generation int64, ids []int64) { s.fromList(generation, ids, "u(id)") }
+
+// fromList is fromIDs with a name of its own for the list.
+func (s *statement) fromList(generation int64, ids []int64, as string) {
+	s.add(" FROM unnest(", s.arg(ids), "::bigint[]) ", as, " CROSS JOIN LATERAL (SELECT * FROM ", partition(generation),
 		" x WHERE x.generation = ", s.arg(generation), " AND x.chunk_id = u.id OFFSET 0) c", joinByKey)
 }
 
@@ -202,12 +206,48 @@ func cutStatement(generation int64, ids []int64, limit int) *statement {
 	return s
 }
 
-func contentStatement(generation int64, ids []int64, vectors bool) *statement {
+func contentStatement(generation int64, ids []int64, vectors bool, reading Reading) *statement {
 	s := &statement{}
-	s.add("SELECT c.chunk_id, c.content, c.heading_path, c.page_from, c.page_to, c.origin, d.live_title, d.live_oss_key, d.live_metadata")
-	if vectors {
-		s.add(", c.embedding")
+	beyond, content, metadata, list := "false", "c.content", "d.live_metadata", "u(id)"
+	if reading.NoContent {
+		content = "''::text"
 	}
-	s.fromIDs(generation, ids)
+	bounded := reading.Bytes > 0 && len(ids) > UnboundedChunks
+	if bounded {
+		// A row counts what stands before it. Neither octet_length nor pg_column_size reads what is stored apart.
+		size := "octet_length(" + content + ") + octet_length(d.live_metadata::text)"
+		if vectors { // of two bytes a number, which four stand for
+			size += " + coalesce(2 * pg_column_size(c.embedding), 0)"
+		}
+		beyond = "sum(" + size + ") OVER (ORDER BY u.ord ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW) > " +
+			s.arg(int64(reading.Bytes)) + "::bigint"
+		list = "WITH ORDINALITY u(id, ord)"
+	}
+	hash := "NULL::bytea"
+	if reading.Hashes {
+		hash = "sha256(convert_to(c.content, 'UTF8'))"
+	}
+	columns := []string{"c.chunk_id", content, "c.heading_path", "c.page_from", "c.page_to", "c.origin", "d.live_title", "d.live_oss_key", metadata, "coalesce(" + beyond + ", false)", hash}
+	if vectors {
+		columns = append(columns, "c.embedding")
+	}
+	if !bounded {
+		s.add("SELECT ", strings.Join(columns, ", "))
+		s.fromList(generation, ids, list)
+		return s
+	}
+	names := []string{"chunk_id", "content", "heading_path", "page_from", "page_to", "origin", "title", "oss_key", "metadata", "beyond", "hash", "embedding"}
+	outer := slices.Clone(names[:len(columns)])
+	outer[1] = "CASE WHEN beyond THEN left(content, " + s.arg(reading.Prefix) + ") ELSE content END"
+	outer[8] = "CASE WHEN NOT beyond THEN metadata END"
+	if vectors {
+		outer[11] = "CASE WHEN NOT beyond THEN embedding END"
+	}
+	for i := range columns {
+		columns[i] += " AS " + names[i]
+	}
+	s.add("SELECT ", strings.Join(outer, ", "), " FROM (SELECT ", strings.Join(columns, ", "))
+	s.fromList(generation, ids, list)
+	s.add(") x")
 	return s
 }
