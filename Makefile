@@ -4,7 +4,7 @@ EVAL ?= ../shared/eval
 CORPUS ?= ../shared/corpus
 export CASE CORPUS CORPUSFLAGS EVAL FUZZTIME BENCH BENCHTIME KEEP GOTESTFLAGS
 
-.PHONY: help setup build test conformance lint fuzz bench eval corpus tidy generate verify demo up down migrate
+.PHONY: help setup build test conformance reindex lint fuzz bench eval corpus tidy generate verify demo up down migrate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ test: ## every test, on private Postgres clusters (KEEP=1 leaves them; GOTESTFLA
 
 conformance: ## the cases of the retrieval contract, a line each (CASE=CT-18 for one)
 	@scripts/conformance
+
+reindex: ## the tests of re-indexing at full size, and its benchmarks
+	@scripts/reindex
 
 lint: ## formatting, go vet, staticcheck, house rules
 	@scripts/lint
