@@ -93,6 +93,9 @@ func NewGovernor(cfg GovernorConfig) (*Governor, error) {
 	}, nil
 }
 
+// BatchPlaces is how many requests of batch work may be under way at once, at least 1.
+func (g *Governor) BatchPlaces() int { return max(g.cfg.InFlight-1, 1) }
+
 // Outcome is what a request taught about the provider.
 type Outcome struct {
 	Err    error

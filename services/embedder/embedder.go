@@ -88,7 +88,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s := &Service{
 		cfg: cfg, deps: deps, routes: routes,
 		cache: embedding.NewCache(embedding.CacheConfig{Entries: cfg.CacheEntries}),
-		work:  work.New(joinedBy(routes, cfg.InFlight)),
+		work:  work.New(joinedBy(routes)),
 	}
 	s.query = query.New(func(model string) (query.Embedder, error) { return routes.Provider(model) }, s.cache)
 	pub, err := bus.NewPublisher(deps.Publish, bus.PublisherConfig{Telemetry: s.telemetry()})
@@ -108,7 +108,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 const joinedTexts = 64
 
 // joinedBy gives each provider's batch work through a joiner of its own.
-func joinedBy(routes *route.Table, inFlight int) func(model string) (work.Embedder, error) {
+func joinedBy(routes *route.Table) func(model string) (work.Embedder, error) {
 	var all sync.Map // by provider
 	return func(model string) (work.Embedder, error) {
 		p, err := routes.Provider(model)
@@ -118,7 +118,7 @@ func joinedBy(routes *route.Table, inFlight int) func(model string) (work.Embedd
 		if j, ok := all.Load(p); ok {
 			return j.(*work.Joined), nil
 		}
-		j, _ := all.LoadOrStore(p, work.NewJoined(p, inFlight-1, joinedTexts)) // one place is kept for queries
+		j, _ := all.LoadOrStore(p, work.NewJoined(p, p.Governor().BatchPlaces(), joinedTexts))
 		return j.(*work.Joined), nil
 	}
 }
