@@ -33,6 +33,9 @@ type Config struct {
 	// CacheBytes bounds the posting segments kept in memory; 0: 256 MiB. Ten bytes for each chunk and
 	// the postings of common words are what queries read again and again.
 	CacheBytes int64
+	// CandidateBytes bounds the contents that one request reads of its candidates before they are in order: with
+	// MODEL, and of several knowledge bases. 0: 8 MiB. Requests that find more read the page's once more.
+	CandidateBytes int64
 	// VectorEntries is how many query vectors are kept; 0: 1,024.
 	VectorEntries int
 	// EmbedWait is how long a query waits for an embedder to come up when none listens; 0: 500 ms.
@@ -46,7 +49,7 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
-		Limits: "default", Concurrency: 32, DefaultDeadline: 10 * time.Second, CacheBytes: 256 << 20,
+		Limits: "default", Concurrency: 32, DefaultDeadline: 10 * time.Second, CacheBytes: 256 << 20, CandidateBytes: 8 << 20,
 		VectorEntries: 1024, EmbedWait: 500 * time.Millisecond, DrainTimeout: 10 * time.Second,
 	}
 }
@@ -58,7 +61,8 @@ func (c Config) withDefaults() Config {
 		MaxFilterCharacters: c.MaxFilterCharacters, MaxFilterDepth: c.MaxFilterDepth, MaxFilterConditions: c.MaxFilterConditions, MaxFilterValues: c.MaxFilterValues,
 		CursorKey: c.CursorKey, Concurrency: orDefault(c.Concurrency, d.Concurrency),
 		DefaultDeadline: orDefault(c.DefaultDeadline, d.DefaultDeadline), CacheBytes: orDefault(c.CacheBytes, d.CacheBytes),
-		VectorEntries: orDefault(c.VectorEntries, d.VectorEntries), EmbedWait: orDefault(c.EmbedWait, d.EmbedWait),
+		CandidateBytes: orDefault(c.CandidateBytes, d.CandidateBytes),
+		VectorEntries:  orDefault(c.VectorEntries, d.VectorEntries), EmbedWait: orDefault(c.EmbedWait, d.EmbedWait),
 		Rerank: c.Rerank, DrainTimeout: orDefault(c.DrainTimeout, d.DrainTimeout),
 	}
 }
@@ -88,6 +92,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.Concurrency, "retriever-concurrency", c.Concurrency, "requests answered at once")
 	fs.DurationVar(&c.DefaultDeadline, "retriever-deadline", c.DefaultDeadline, "time of a request that names none")
 	fs.Int64Var(&c.CacheBytes, "retriever-cache-bytes", c.CacheBytes, "memory for posting segments")
+	fs.Int64Var(&c.CandidateBytes, "retriever-candidate-bytes", c.CandidateBytes, "contents of candidates that a request reads before they are in order")
 	fs.IntVar(&c.VectorEntries, "retriever-vector-entries", c.VectorEntries, "query vectors kept")
 	fs.DurationVar(&c.EmbedWait, "retriever-embed-wait", c.EmbedWait, "wait for an embedder to come up when none listens")
 	fs.Var(&c.Rerank, service.RerankProvidersFlag, service.RerankProvidersHelp)
@@ -156,6 +161,7 @@ func (c *Config) Validate() error {
 		{"retriever-concurrency", int64(c.Concurrency)},
 		{"retriever-deadline", int64(c.DefaultDeadline)},
 		{"retriever-cache-bytes", c.CacheBytes},
+		{"retriever-candidate-bytes", c.CandidateBytes},
 		{"retriever-vector-entries", int64(c.VectorEntries)},
 		{"retriever-embed-wait", int64(c.EmbedWait)},
 		{"retriever-drain-timeout", int64(c.DrainTimeout)},

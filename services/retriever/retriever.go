@@ -67,7 +67,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	s.engine = engine.New(engine.Config{
 		Limits: s.limits, Models: cfg.Rerank.Names(), Reranker: s.models, Loader: deps.Store, Searcher: pgstore.NewSearcher(deps.Store, cfg.CacheBytes),
-		Embedder: query.New(s.embed(), cfg.VectorEntries), Cursors: cursor.NewSigner(s.cursorKey(), time.Now),
+		Embedder: query.New(s.embed(), cfg.VectorEntries), Cursors: cursor.NewSigner(s.cursorKey(), time.Now), ReplyBytes: s.replyBytes, CandidateBytes: int(cfg.CandidateBytes),
 		Tracer: deps.Tracer.Tracer("github.com/weir-project/weir/services/retriever"), Log: deps.Logger,
 	})
 	s.browse = &browse.Browser{Store: deps.Store, ReplyBytes: s.replyBytes(), Limits: s.limits}

@@ -264,9 +264,10 @@ func TestSeveralFailTogetherWhenTheRequestIsWrong(t *testing.T) { // CT-87, C-23
 		{across(`"one"`, "x", "", `,"tenant":"globex"`), messages.CodeValidation, "tenant", ""},
 		{across(`"one"`, " ", "", ""), messages.CodeValidation, "retrievalQuery.text", ""},
 		{across(`"one"`, "x", "", `,"groupBy":{"type":"subspace"}`), messages.CodeValidation, "groupBy.type", ""},
-		{across(`"one"`, "x", "", `,"cursor":"AQID"`), messages.CodeNotSupported, "", ""},
+		{across(`"one"`, "x", "", `,"cursor":"AQID"`), messages.CodeCursorInvalid, "cursor", ""},
 		{ask("x", ""), messages.CodeValidation, "knowledgeBaseNames", ""},
-		{`{"knowledgeBaseNames":["one"],"retrievalQuery":{"type":"FILTER"},"retrievalConfiguration":{"filterExpression":"year = 1"}}`, messages.CodeValidation, "retrievalQuery.type", ""},
+		{`{"knowledgeBaseNames":["one","two"],"retrievalQuery":{"type":"FILTER"},"retrievalConfiguration":{"filterExpression":"year = 1"}}`, messages.CodeValidation, c + "filterExpression", "two"},
+		{`{"knowledgeBaseNames":["one"],"retrievalQuery":{"type":"FILTER"},"retrievalConfiguration":{"filterExpression":"year = 1","rerankingConfiguration":{"modelConfiguration":{"provider":"none"}}}}`, messages.CodeValidation, c + "rerankingConfiguration.modelConfiguration.provider", "one"},
 		{across(`"one","two"`, "x", `{"denseVectorSearchConfiguration":{"numberOfResults":1000},"fullTextSearchConfiguration":{"numberOfResults":1000}}`, ""), "", "", ""},
 		{across(`"one","two","words"`, "x", `{"denseVectorSearchConfiguration":{"numberOfResults":1000},"fullTextSearchConfiguration":{"numberOfResults":1000}}`, ""), messages.CodeValidation, "knowledgeBaseNames", "4000"},
 		{across(`"one"`, "x", model, ""), messages.CodeValidation, c + "rerankingConfiguration.modelConfiguration.provider", "one"},
@@ -375,18 +376,4 @@ func TestSeveralChangeUnderWay(t *testing.T) {
 	}
 	l.several(body)
 	refused(t, "one is stricter", l.call(messages.AllScope, messages.OpRetrieve, across(`"kb1","kb2"`, strings.Repeat("x", 129), "", ""), nil), messages.CodeValidation, "retrievalQuery.text")
-}
-
-func TestSeveralFitAReply(t *testing.T) { // D-24
-	l := newLab(t, setup{})
-	for _, name := range []string{"one", "two"} {
-		kb := l.kb(name, nil)
-		for i := range 12 {
-			l.put(kb, messages.DefaultSubspace, fmt.Sprintf("d%02d", i), "pump "+name+strings.Repeat(fmt.Sprintf(" w%d", i), 15_000))
-		}
-	}
-	r := l.several(across(`"one","two"`, "pump", `{"searchType":["FULL_TEXT"],"rerankingConfiguration":{"numberOfResults":24}}`, ""))
-	if !r.Truncated || len(r.Results) == 0 || len(r.Results) >= 24 || r.NextCursor != "" {
-		t.Errorf("got %d results, truncated %v, cursor %q", len(r.Results), r.Truncated, r.NextCursor)
-	}
 }

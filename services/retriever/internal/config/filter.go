@@ -5,12 +5,16 @@ import "github.com/weir-project/weir/pkg/messages"
 // ResolveFilter is Resolve for a query that ranks nothing: of the configurations the filters, the number of
 // results and the output are in effect. The others are checked and ignored, but for a threshold of the
 // request's own, which would promise something. The number of results is Fusion.Limit.
-func ResolveFilter(limits messages.RetrieveLimits, kb, request *messages.RetrievalConfiguration) (Settings, error) {
+func ResolveFilter(server Server, kb, request *messages.RetrievalConfiguration) (Settings, error) {
+	limits := server.Limits
 	if err := kb.ValidateStored(limits); err != nil {
 		return Settings{}, err
 	}
 	limits = kb.Tightened(limits)
 	if err := request.Validate(limits); err != nil {
+		return Settings{}, err
+	}
+	if err := request.CheckModel(server.Models); err != nil {
 		return Settings{}, err
 	}
 	if _, given, err := request.Threshold(); err != nil || given {

@@ -81,8 +81,10 @@ func RandomKey() []byte {
 
 // The first byte of a cursor says how it pages.
 const (
-	version      = 1 // by a list of what is left
-	placeVersion = 2 // by the place that the page before ended at
+	version            = 1 // by a list of what is left
+	placeVersion       = 2 // by the place that the page before ended at
+	joinedVersion      = 3 // by a list, of several knowledge bases
+	joinedPlaceVersion = 4 // by a place in one of several
 )
 
 var encoding = base64.RawURLEncoding
@@ -214,7 +216,10 @@ func appendFloat(b []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
 }
 
-var errShort = errors.New("cursor ends too early")
+var (
+	errShort   = errors.New("cursor ends too early")
+	errVersion = errors.New("another version")
+)
 
 // reader reads what was appended; after an error everything is zero.
 type reader struct {
@@ -247,7 +252,7 @@ func (r *reader) float() float64 { return math.Float64frombits(binary.LittleEndi
 func readPage(body []byte) (Page, time.Time, error) {
 	r := &reader{data: body}
 	if r.take(1)[0] != version {
-		return Page{}, time.Time{}, errors.New("another version")
+		return Page{}, time.Time{}, errVersion
 	}
 	issued := time.Unix(r.varint(), 0)
 	p := Page{KBID: r.varint(), Generation: r.varint()}

@@ -3,7 +3,6 @@ package cursor
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -18,14 +17,17 @@ type Place struct {
 
 // SealPlace returns the cursor of what follows a place.
 func (s *Signer) SealPlace(owner Owner, p Place) string {
-	b := binary.AppendVarint([]byte{placeVersion}, s.now().Unix())
+	return s.sign(owner, appendPlace(binary.AppendVarint([]byte{placeVersion}, s.now().Unix()), p))
+}
+
+func appendPlace(b []byte, p Place) []byte {
 	b = binary.AppendVarint(b, p.KBID)
 	b = binary.AppendVarint(b, p.Generation)
 	b = binary.AppendVarint(b, int64(p.Ordinal))
 	for _, text := range []string{p.Subspace, p.DocID} {
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
 	}
-	return s.sign(owner, b)
+	return b
 }
 
 // OpenPlace is Open for cursors of SealPlace.
@@ -41,12 +43,17 @@ func PlaceBound() int {
 func readPlace(body []byte) (Place, time.Time, error) {
 	r := &reader{data: body}
 	if r.take(1)[0] != placeVersion {
-		return Place{}, time.Time{}, errors.New("another version")
+		return Place{}, time.Time{}, errVersion
 	}
 	issued := time.Unix(r.varint(), 0)
+	p := r.place()
+	return p, issued, r.err
+}
+
+func (r *reader) place() Place {
 	p := Place{KBID: r.varint(), Generation: r.varint(), Ordinal: int(r.varint())}
 	p.Subspace, p.DocID = r.text(), r.text()
-	return p, issued, r.err
+	return p
 }
 
 func (r *reader) text() string {

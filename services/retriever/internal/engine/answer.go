@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
@@ -39,11 +41,20 @@ func (r *request) keep(found pgstore.Found) []int64 {
 	if !r.whole {
 		return r.order()
 	}
-	ids := make([]int64, len(r.pool))
-	for i, c := range r.pool {
+	likely := slices.Clone(r.pool) // first what is likely to be shown: not all may be read
+	slices.SortStableFunc(likely, func(a, b candidate) int { return cmp.Compare(a.bestRank(), b.bestRank()) })
+	ids := make([]int64, len(likely))
+	for i, c := range likely {
 		ids[i] = c.id
 	}
 	return ids
+}
+
+func (c *candidate) bestRank() int {
+	if c.Dense.Rank == 0 || c.Text.Rank == 0 {
+		return max(c.Dense.Rank, c.Text.Rank)
+	}
+	return min(c.Dense.Rank, c.Text.Rank)
 }
 
 // gather makes the candidates. Where there is a threshold the dense leg alone was run, and what lies below it is
@@ -216,13 +227,18 @@ func (e *Engine) next(ctx context.Context, r *request) (*Answer, error) {
 	if r.page.KBID != r.kb.ID || r.page.Generation != r.kb.Generation.ID {
 		return nil, e.checked(ctx, r.kb, cursor.Expired())
 	}
+	return e.read(ctx, r)
+}
+
+// read makes the answer of the first page of what is left, as far as it is still there.
+func (e *Engine) read(ctx context.Context, r *request) (*Answer, error) {
 	ids, at := make([]int64, len(r.page.Entries)), make(map[int64]int, len(r.page.Entries))
 	for i, entry := range r.page.Entries {
 		ids[i], at[entry.ChunkID] = entry.ChunkID, i
 	}
 	end := len(ids) // of the entries that this page looks at
 	found, err := e.Searcher.Read(ctx, pgstore.ReadPlan{
-		KB: r.kb.KB, Subspaces: r.plan.Subspaces, Where: r.plan.Where, IDs: ids, Vectors: r.settings.Output.Vector,
+		KB: r.kb.KB, Subspaces: r.plan.Subspaces, Where: r.plan.Where, IDs: ids, Vectors: r.settings.Output.Vector, Reading: e.pageReading(r),
 		Keep: func(there []pgstore.Match) []int64 {
 			kept := r.take(there)
 			if len(kept) < len(there) {

@@ -36,6 +36,7 @@ type Embedder interface {
 type Reranker interface {
 	Rerank(ctx context.Context, q rerank.Query) (rerank.Answer, error)
 	MaxDocuments(provider string) int
+	MaxDocumentBytes(provider string) int // of a document: what is longer is cut
 }
 
 // Config is what an engine works with.
@@ -47,8 +48,13 @@ type Config struct {
 	Searcher Searcher
 	Embedder Embedder
 	Cursors  *cursor.Signer
-	Tracer   trace.Tracer
-	Log      *slog.Logger
+	// CandidateBytes is how much of all candidates of a request is read before there is an order: texts for a rerank
+	// model, or those of several knowledge bases. What else the page needs is read behind. 1 or more.
+	CandidateBytes int
+	// ReplyBytes is how large the data of a reply may be. Answers are not much larger.
+	ReplyBytes func() int
+	Tracer     trace.Tracer
+	Log        *slog.Logger
 }
 
 // Engine answers requests. Safe for concurrent use.
@@ -116,9 +122,7 @@ func (e *Engine) attempt(ctx context.Context, tenant, kb string, req *messages.R
 		return nil, err
 	}
 	if r.settings.Fusion.Method == fusion.Model {
-		if err := e.rerank(ctx, r, &found); err != nil {
-			return nil, err
-		}
+		return e.rerank(ctx, r, found)
 	}
 	return e.first(r, found), nil
 }

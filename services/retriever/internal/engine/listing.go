@@ -26,9 +26,7 @@ func (r *request) checkListing() error {
 // list answers a FILTER query: chunks in order of subspace, document id and chunk id, from the start or from
 // where the cursor says.
 func (e *Engine) list(ctx context.Context, r *request) (*Answer, error) {
-	plan := pgstore.ListPlan{
-		KB: r.kb.KB, Subspaces: r.plan.Subspaces, Where: r.plan.Where, Limit: r.settings.Fusion.Limit, Vectors: r.settings.Output.Vector,
-	}
+	plan := e.listPlan(r)
 	if r.GroupBy != nil {
 		plan.PerDocument = max(r.GroupBy.ChunksPerGroup, 1)
 	}
@@ -52,24 +50,31 @@ func (e *Engine) list(ctx context.Context, r *request) (*Answer, error) {
 	return e.shapeListing(r, found, more), nil
 }
 
+func (e *Engine) listPlan(r *request) pgstore.ListPlan {
+	return pgstore.ListPlan{
+		KB: r.kb.KB, Subspaces: r.plan.Subspaces, Where: r.plan.Where, Limit: r.settings.Fusion.Limit, Vectors: r.settings.Output.Vector,
+		Reading: e.pageReading(r),
+	}
+}
+
 func (e *Engine) shapeListing(r *request, found pgstore.SearchResult, more bool) *Answer {
-	reply := &messages.RetrieveReply{Results: make([]messages.RetrievedChunk, len(found.Kept)), Diagnostics: r.diag}
+	kept, cut := whole(found.Kept)
+	reply := &messages.RetrieveReply{Results: make([]messages.RetrievedChunk, len(kept)), Truncated: cut, Diagnostics: r.diag}
 	reply.Diagnostics.Fusion = messages.PathFilter
 	reply.Diagnostics.Timing.SQLMillis = millis(found.SQL)
-	for i := range found.Kept {
-		reply.Results[i] = r.listed(&found.Kept[i])
+	for i := range kept {
+		reply.Results[i] = r.listed(&kept[i])
 	}
 	a := &Answer{Reply: reply, bound: cursor.PlaceBound()}
-	a.seal = func(results int) string { return e.Cursors.SealPlace(r.owner, r.endOf(found.Kept, results)) }
-	if n := len(found.Kept); more {
+	a.seal = func(results int) string { return e.Cursors.SealPlace(r.owner, r.placeOf(&kept[results-1])) }
+	if n := len(kept); more || cut {
 		reply.NextCursor = a.seal(n)
 	}
 	return a
 }
 
-// endOf is the place behind the first results.
-func (r *request) endOf(kept []pgstore.Content, results int) cursor.Place {
-	last := kept[results-1]
+// placeOf is the place behind a result.
+func (r *request) placeOf(last *pgstore.Content) cursor.Place {
 	return cursor.Place{KBID: r.kb.ID, Generation: r.kb.Generation.ID, Subspace: last.Subspace, DocID: last.DocID, Ordinal: last.Ordinal}
 }
 

@@ -4,33 +4,20 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/weir-project/weir/pkg/fusion"
 	"github.com/weir-project/weir/pkg/messages"
-	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/services/retriever/internal/config"
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
 )
 
-// merge joins what the knowledge bases found.
+// merge joins what the knowledge bases found and delivers the first page.
 func (e *Engine) merge(ctx context.Context, s *several) (*Answer, error) {
-	reply := &messages.RetrieveReply{Results: []messages.RetrievedChunk{}}
-	var answered []int
-	for i, p := range s.parts {
-		if p.err != nil {
-			reply.Failures = append(reply.Failures, p.failure())
-			continue
-		}
-		answered = append(answered, i)
-		s.diag.KnowledgeBases = append(s.diag.KnowledgeBases, p.report())
-		s.addTimes(p)
-	}
+	answered := s.answered()
 	if len(answered) == 0 {
-		return nil, allFailed(reply.Failures)
+		return nil, allFailed(s.failures)
 	}
 	cands, texts := s.candidates(answered)
-	s.contents = s.kept(answered)
 	settings := config.Settings{Fusion: s.joint(answered), Model: s.Model}
 	if settings.Fusion.Method == fusion.Model {
 		question := s.parts[answered[0]].question
@@ -46,9 +33,26 @@ func (e *Engine) merge(ctx context.Context, s *several) (*Answer, error) {
 		return nil, err
 	}
 	s.diag.Fusion = nameOf(settings.Fusion)
-	reply.Results = append(reply.Results, s.results(s.cut(s.fold(fused)))...)
-	reply.Diagnostics = s.diag
-	return onePage(reply), nil
+	s.fill(answered, s.grouped(s.fold(fused)))
+	return e.deliver(ctx, s)
+}
+
+// answered are the knowledge bases that gave a list; the others are among the failures.
+func (s *several) answered() []int {
+	var out []int
+	for i, p := range s.parts {
+		if p.err != nil {
+			s.failures = append(s.failures, p.failure())
+			continue
+		}
+		out = append(out, i)
+		s.diag.KnowledgeBases = append(s.diag.KnowledgeBases, p.report())
+		t := &s.diag.Timing
+		t.EmbedMillis = max(t.EmbedMillis, p.diag.Timing.EmbedMillis)
+		t.SQLMillis += millis(p.found.SQL)
+		t.ScoreMillis += millis(p.found.Score)
+	}
+	return out
 }
 
 func allFailed(failures []messages.KBFailure) error {
@@ -56,20 +60,18 @@ func allFailed(failures []messages.KBFailure) error {
 	return messages.Errorf(messages.CodeAllKBsFailed, "%d of %d knowledge bases failed, %s by %s: %s", len(failures), len(failures), first.KB, first.Code, first.Message)
 }
 
-func (s *several) addTimes(p *part) {
-	t := &s.diag.Timing
-	t.EmbedMillis = max(t.EmbedMillis, p.diag.Timing.EmbedMillis)
-	t.SQLMillis += millis(p.found.SQL)
-	t.ScoreMillis += millis(p.found.Score)
-}
-
-// candidates are those of all knowledge bases, with their texts.
+// candidates are those of all knowledge bases, with their texts as far as they were read.
 func (s *several) candidates(answered []int) (cands []fusion.Candidate, texts []string) {
 	for _, i := range answered {
 		p := s.parts[i]
-		for j, c := range p.pool {
+		for j := range p.found.Kept {
+			c := &p.found.Kept[j]
+			s.contents[chunk{i, c.ChunkID}] = c
+			s.there[chunk{i, c.ChunkID}] = c.Match
+		}
+		for _, c := range p.pool {
 			c.Key.KB, c.Metric = i, p.settings.Fusion.Metric
-			cands, texts = append(cands, c.Candidate), append(texts, p.found.Kept[j].Content)
+			cands, texts = append(cands, c.Candidate), append(texts, s.contents[chunk{i, c.id}].Content)
 		}
 	}
 	return cands, texts
@@ -99,7 +101,7 @@ func (s *several) joint(answered []int) fusion.Config {
 	if mixed == "" || c.Method == fusion.Model {
 		return alone(c)
 	}
-	s.diag.Notes = append(s.diag.Notes, fmt.Sprintf("the knowledge bases differ in %s: their lists are joined by rank", mixed))
+	s.note(fmt.Sprintf("the knowledge bases differ in %s: their lists are joined by rank", mixed))
 	r := config.Ranks(s.Configuration)
 	r.Limit, r.Legs, r.Metric, r.ByRank = c.Limit, c.Legs, c.Metric, true
 	return r
@@ -141,75 +143,59 @@ func nameOf(c fusion.Config) string {
 }
 
 // folded is the chunks of one text, the best first.
-type folded []fusion.Result
+type folded []ranked
+
+// ranked is a chunk in its place.
+type ranked struct {
+	fusion.Result
+	id int64
+}
 
 // fold gathers results of the same text, each text at the place of its best.
 func (s *several) fold(fused []fusion.Result) []folded {
-	at := map[string]int{}
+	ids := map[fusion.Key]chunk{}
+	for c, m := range s.there {
+		ids[fusion.Key{KB: c.kb, Subspace: m.Subspace, DocID: m.DocID, ChunkID: m.Ordinal}] = c
+	}
+	at := map[string]int{} // by hash
 	var out []folded
 	for _, f := range fused {
-		text := s.contents[f.Key].Content
+		c := ids[f.Key]
+		text := string(s.contents[c].Hash)
 		i, ok := at[text]
 		if !ok {
 			i = len(out)
 			at[text] = i
 			out = append(out, nil)
 		}
-		out[i] = append(out[i], f)
+		out[i] = append(out[i], ranked{f, c.id})
 	}
 	return out
 }
 
-// kept are the contents of all candidates.
-func (s *several) kept(answered []int) map[fusion.Key]*pgstore.Content {
-	out := map[fusion.Key]*pgstore.Content{}
+// grouped gathers texts by the document of their best, where the request wants it.
+func (s *several) grouped(all []folded) []folded {
+	if s.GroupBy == nil {
+		return all
+	}
+	return groupedBy(all, max(s.GroupBy.ChunksPerGroup, 1), func(f folded) document { return documentOf(f[0].Result) })
+}
+
+// fill puts all results down as a cursor holds them.
+func (s *several) fill(answered []int, all []folded) {
+	s.joined = cursor.Joined{KBs: make([]cursor.Origin, len(s.parts)), Fusion: s.diag.Fusion, Texts: make([]cursor.Text, len(all))}
 	for _, i := range answered {
 		p := s.parts[i]
-		for j := range p.found.Kept {
-			c := &p.found.Kept[j]
-			out[fusion.Key{KB: i, Subspace: c.Subspace, DocID: c.DocID, ChunkID: c.Ordinal}] = c
-		}
+		s.joined.KBs[i] = cursor.Origin{KBID: p.kb.ID, Generation: p.kb.Generation.ID, Fallback: p.fellBack}
 	}
-	return out
-}
-
-// cut groups, when asked to, and leaves the first page.
-func (s *several) cut(all []folded) []folded {
-	if s.GroupBy != nil {
-		all = groupedBy(all, max(s.GroupBy.ChunksPerGroup, 1), func(f folded) document { return documentOf(f[0]) })
-	}
-	docs := make([]document, len(all))
 	for i, f := range all {
-		docs[i] = documentOf(f[0])
-	}
-	return all[:pageOf(docs, s.Fusion.Limit, s.GroupBy != nil)]
-}
-
-func (s *several) results(page []folded) []messages.RetrievedChunk {
-	out := make([]messages.RetrievedChunk, len(page))
-	for i, f := range page {
 		best := f[0]
-		p := s.parts[best.Key.KB]
-		p.setPage(s.diag.Fusion, best)
-		entry := p.entry(best, 0)
-		for _, other := range f[1:] { // each on its own (OJ-26)
-			entry.Raw, entry.Scaled = max(entry.Raw, other.Raw), max(entry.Scaled, other.Scaled)
+		t := cursor.Text{Entry: s.parts[best.Key.KB].entry(best.Result, best.id)}
+		for _, r := range f {
+			t.Holders = append(t.Holders, cursor.Holder{KB: r.Key.KB, ChunkID: r.id, Score: r.Score})
+			t.Raw, t.Scaled = max(t.Raw, r.Raw), max(t.Scaled, r.Scaled) // each on its own (OJ-26)
 		}
-		out[i] = s.result(p, s.contents[best.Key], entry, f)
+		s.joined.Texts[i] = t
+		s.joined.DenseWeight, s.joined.TextWeight = best.Dense.Weight, best.Text.Weight
 	}
-	return out
-}
-
-// result is a text with the chunks that hold it.
-func (s *several) result(p *part, content *pgstore.Content, entry cursor.Entry, f folded) messages.RetrievedChunk {
-	out := p.request.result(content, &entry)
-	for _, source := range f {
-		k, kb := source.Key, s.parts[source.Key.KB].name
-		out.Sources = append(out.Sources, messages.ChunkSource{KB: kb, Subspace: k.Subspace, DocID: k.DocID, ChunkID: k.ChunkID, Score: source.Score})
-		if !slices.Contains(out.KBIDs, kb) {
-			out.KBIDs = append(out.KBIDs, kb)
-		}
-	}
-	slices.Sort(out.KBIDs)
-	return out
 }

@@ -45,16 +45,19 @@ func (e *Engine) prepare(ctx context.Context, tenant, name string, req *messages
 		return nil, err
 	}
 	r := &request{RetrieveRequest: req, kb: kb}
-	if err := r.prepare(config.Server{Limits: e.Limits, Models: e.Models}, e.Reranker); err != nil {
+	if err := r.prepare(config.Server{Limits: e.Limits, Models: e.Models}, e.Reranker, e.CandidateBytes); err != nil {
 		return nil, e.checked(ctx, kb, err)
+	}
+	if r.plan.Reading.Bytes == 0 {
+		r.plan.Reading = e.pageReading(r)
 	}
 	return r, nil
 }
 
-func (r *request) prepare(server config.Server, reranker Reranker) error {
+func (r *request) prepare(server config.Server, reranker Reranker, candidateBytes int) error {
 	var err error
 	if r.listing() {
-		r.settings, err = config.ResolveFilter(server.Limits, r.kb.defaults, r.Configuration)
+		r.settings, err = config.ResolveFilter(server, r.kb.defaults, r.Configuration)
 	} else {
 		r.settings, err = config.Resolve(server, r.kb.IndexType, r.kb.defaults, r.Configuration)
 	}
@@ -82,7 +85,7 @@ func (r *request) prepare(server config.Server, reranker Reranker) error {
 	if err := r.legs(); err != nil {
 		return err
 	}
-	return r.model(reranker)
+	return r.model(reranker, candidateBytes)
 }
 
 // restrict sets what may be found at all. Everything that reads chunks takes it from the plan.

@@ -11,10 +11,27 @@ import (
 	"github.com/weir-project/weir/services/retriever/internal/highlight"
 )
 
+// pageReading bounds what is read of a page: more than twice what a reply holds will not fit it, and is cut.
+func (e *Engine) pageReading(r *request) pgstore.Reading {
+	return pgstore.Reading{Bytes: 2 * e.ReplyBytes(), NoContent: !r.settings.Output.Content && !(r.Highlight && r.marks.Analyzer != nil)}
+}
+
+// whole are the chunks before the first that was not read.
+func whole(kept []pgstore.Content) (read []pgstore.Content, cut bool) {
+	if i := slices.IndexFunc(kept, func(c pgstore.Content) bool { return c.Beyond }); i >= 0 {
+		return kept[:i], true
+	}
+	return kept, false
+}
+
 // shape makes the answer of the chunks kept; places are those of their entries in the page.
 func (e *Engine) shape(r *request, found pgstore.SearchResult, places []int) *Answer {
-	reply := &messages.RetrieveReply{Results: make([]messages.RetrievedChunk, len(found.Kept)), Diagnostics: r.diag}
+	reply := &messages.RetrieveReply{Diagnostics: r.diag}
+	if found.Kept, reply.Truncated = whole(found.Kept); reply.Truncated { // the rest is for the next page
+		reply.Diagnostics.Skipped = places[len(found.Kept)-1] + 1 - len(found.Kept)
+	}
 	r.diagnose(&reply.Diagnostics, found)
+	reply.Results = make([]messages.RetrievedChunk, len(found.Kept))
 	for i := range found.Kept {
 		reply.Results[i] = r.result(&found.Kept[i], &r.page.Entries[places[i]])
 	}

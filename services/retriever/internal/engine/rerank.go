@@ -15,7 +15,7 @@ import (
 )
 
 // model checks what a rerank model needs and has the content of all candidates read.
-func (r *request) model(reranker Reranker) error {
+func (r *request) model(reranker Reranker, candidateBytes int) error {
 	if r.settings.Fusion.Method != fusion.Model {
 		return nil
 	}
@@ -26,6 +26,7 @@ func (r *request) model(reranker Reranker) error {
 		r.question = r.Query.Text
 	}
 	r.whole = true
+	r.plan.Reading = pgstore.Reading{Bytes: candidateBytes, Prefix: reranker.MaxDocumentBytes(r.settings.Model.Provider) + 1} // one more shows that a text is cut
 	return fits(reranker, r.settings.Model, r.mostCandidates())
 }
 
@@ -53,37 +54,49 @@ func (r *request) mostCandidates() int {
 	return n
 }
 
-// rerank brings what was found, all of it, into the order of the rerank model and keeps the first page.
-func (e *Engine) rerank(ctx context.Context, r *request, found *pgstore.SearchResult) error {
+// rerank brings what was found, all of it, into the order of the rerank model and answers with the first page.
+func (e *Engine) rerank(ctx context.Context, r *request, found pgstore.SearchResult) (*Answer, error) {
+	at := make(map[int64]int, len(found.Kept))
+	for i := range found.Kept {
+		at[found.Kept[i].ChunkID] = i
+	}
 	candidates, texts := make([]fusion.Candidate, len(r.pool)), make([]string, len(r.pool))
 	for i := range r.pool {
-		candidates[i], texts[i] = r.pool[i].Candidate, found.Kept[i].Content
+		candidates[i], texts[i] = r.pool[i].Candidate, found.Kept[at[r.pool[i].id]].Content
 	}
 	if err := e.score(ctx, &r.settings, r.question, candidates, texts, &r.diag); err != nil {
-		return err
+		return nil, err
 	}
 	for i := range r.pool {
 		r.pool[i].Candidate = candidates[i]
 	}
 	kept := r.order()
 	if r.fuseErr != nil {
-		return r.fuseErr
+		return nil, r.fuseErr
 	}
-	found.Kept = chosen(found.Kept, kept)
-	return nil
+	page := make([]pgstore.Content, len(kept))
+	for i, id := range kept {
+		page[i] = found.Kept[at[id]]
+	}
+	found.Kept = page
+	if _, beyond := whole(page); beyond {
+		return e.readBehind(ctx, r, found)
+	}
+	return e.first(r, found), nil
 }
 
-// chosen are the contents of these chunks, in their order.
-func chosen(all []pgstore.Content, ids []int64) []pgstore.Content {
-	at := make(map[int64]int, len(all))
-	for i := range all {
-		at[all[i].ChunkID] = i
+// readBehind is first for a page that was not read whole with the candidates. What has gone since is left out.
+func (e *Engine) readBehind(ctx context.Context, r *request, found pgstore.SearchResult) (*Answer, error) {
+	r.remark(found)
+	answer, err := e.read(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	out := make([]pgstore.Content, len(ids))
-	for i, id := range ids {
-		out[i] = all[at[id]]
-	}
-	return out
+	d := &answer.Reply.Diagnostics
+	sql := d.Timing.SQLMillis
+	r.diagnose(d, found)
+	d.Timing.SQLMillis += sql
+	return answer, nil
 }
 
 // score has the rerank model say how relevant the candidates are whose texts these are. When no time is left for it,

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-project/weir/services/retriever/internal/cursor"
 )
 
-// maxSeveral bounds the candidates of all knowledge bases of a request together: their contents are in memory.
+// maxSeveral bounds the candidates of all knowledge bases of a request together.
 const maxSeveral = 4000
 
 // atOnce is how many knowledge bases of a request are searched at the same time: each takes a connection.
@@ -25,10 +25,20 @@ const atOnce = 8
 type several struct {
 	*messages.RetrieveRequest
 	tenant string
+	owner  cursor.Owner
 	parts  []*part // one a knowledge base, in the order of the request
 	config.Reranking
 	diag     messages.Diagnostics
-	contents map[fusion.Key]*pgstore.Content
+	failures []messages.KBFailure
+	joined   cursor.Joined              // all results in order
+	there    map[chunk]pgstore.Match    // chunks of results that may be found
+	contents map[chunk]*pgstore.Content // as far as they were read
+}
+
+// chunk identifies one among the knowledge bases of a request.
+type chunk struct {
+	kb int
+	id int64
 }
 
 // part is what one knowledge base has to do with it.
@@ -48,16 +58,14 @@ func (e *Engine) Several(ctx context.Context, tenant string, req *messages.Retri
 		return nil, err
 	}
 	if len(req.KnowledgeBaseNames) == 0 {
-		return onePage(&messages.RetrieveReply{Results: []messages.RetrievedChunk{}}), nil
+		return &Answer{Reply: &messages.RetrieveReply{Results: []messages.RetrievedChunk{}}, seal: func(int) string { return "" }}, nil
 	}
-	s := &several{RetrieveRequest: req, tenant: tenant}
-	if err := e.prepareParts(ctx, s); err != nil {
-		return nil, outcome(ctx, err)
+	answer, err := e.severalOnce(ctx, tenant, req)
+	if errors.Is(err, pgstore.ErrGenerationChanged) {
+		if answer, err = e.severalOnce(ctx, tenant, req); err == nil {
+			answer.Reply.Diagnostics.Restarted = true
+		}
 	}
-	if err := e.searchParts(ctx, s); err != nil {
-		return nil, outcome(ctx, err)
-	}
-	answer, err := e.merge(ctx, s)
 	if err != nil {
 		return nil, outcome(ctx, err)
 	}
@@ -65,25 +73,35 @@ func (e *Engine) Several(ctx context.Context, tenant string, req *messages.Retri
 	return answer, nil
 }
 
-// onePage is an answer that nothing follows.
-func onePage(reply *messages.RetrieveReply) *Answer {
-	return &Answer{Reply: reply, seal: func(int) string { return "" }}
+func (e *Engine) severalOnce(ctx context.Context, tenant string, req *messages.RetrieveRequest) (*Answer, error) {
+	s := &several{
+		RetrieveRequest: req, tenant: tenant, owner: cursor.Owner{Tenant: tenant, KB: messages.AllScope},
+		there: map[chunk]pgstore.Match{}, contents: map[chunk]*pgstore.Content{},
+	}
+	var err error
+	if s.owner.Request, err = cursor.RequestHash(req); err != nil {
+		return nil, err
+	}
+	if err := e.prepareParts(ctx, s); err != nil {
+		return nil, err
+	}
+	switch {
+	case req.Query.Type == messages.QueryFilter:
+		return e.listSeveral(ctx, s)
+	case req.Cursor != "":
+		return e.nextOfSeveral(ctx, s)
+	}
+	if err := e.searchParts(ctx, s); err != nil {
+		return nil, err
+	}
+	return e.merge(ctx, s)
 }
 
 func (e *Engine) checkSeveral(req *messages.RetrieveRequest) error {
 	if err := req.CheckSeveral(); err != nil {
 		return err
 	}
-	if err := checkQuery(e.Limits, req); err != nil {
-		return err
-	}
-	switch {
-	case req.Query.Type != messages.QueryText:
-		return messages.Invalid("retrievalQuery.type", "must be TEXT: several knowledge bases are searched, not listed")
-	case req.Cursor != "":
-		return messages.Errorf(messages.CodeNotSupported, "a retrieval over several knowledge bases has one page; ask for more results")
-	}
-	return nil
+	return checkQuery(e.Limits, req)
 }
 
 // prepareParts checks the request in every knowledge base before any is searched.
@@ -94,7 +112,9 @@ func (e *Engine) prepareParts(ctx context.Context, s *several) error {
 		if err := e.preparePart(ctx, s, p); err != nil {
 			return inKB(i, name, err)
 		}
-		most += p.mostCandidates()
+		if !p.listing() {
+			most += p.mostCandidates()
+		}
 		s.parts = append(s.parts, p)
 	}
 	if most > maxSeveral {
@@ -103,7 +123,7 @@ func (e *Engine) prepareParts(ctx context.Context, s *several) error {
 	if err := e.agree(s); err != nil {
 		return err
 	}
-	if s.Fusion.Method != fusion.Model {
+	if s.Fusion.Method != fusion.Model || s.parts[0].listing() {
 		return nil
 	}
 	return fits(e.Reranker, s.Model, most)
@@ -146,6 +166,9 @@ func inKB(i int, name string, err error) error {
 // defaults of the system.
 func (e *Engine) agree(s *several) error {
 	server := config.Server{Limits: e.Limits, Models: e.Models}
+	if s.parts[0].listing() {
+		return s.agreeOnPage(server)
+	}
 	for i, p := range s.parts {
 		own, err := config.ResolveReranking(server, p.kb.defaults, s.Configuration)
 		if err != nil {
@@ -157,12 +180,28 @@ func (e *Engine) agree(s *several) error {
 		if own == s.Reranking {
 			continue
 		}
-		s.diag.Notes = append(s.diag.Notes, "the knowledge bases differ in their rerankingConfiguration: the request's, over the server's, joins their lists")
+		s.note("the knowledge bases differ in their rerankingConfiguration: the request's, over the server's, joins their lists")
 		s.Reranking, err = config.ResolveReranking(server, nil, s.Configuration)
 		return err
 	}
 	return nil
 }
+
+// agreeOnPage is agree for a query that ranks nothing.
+func (s *several) agreeOnPage(server config.Server) error {
+	s.Fusion.Limit = s.parts[0].settings.Fusion.Limit
+	for _, p := range s.parts {
+		if p.settings.Fusion.Limit == s.Fusion.Limit {
+			continue
+		}
+		own, err := config.ResolveFilter(server, nil, s.Configuration)
+		s.Fusion.Limit = own.Fusion.Limit
+		return err
+	}
+	return nil
+}
+
+func (s *several) note(text string) { s.diag.Notes = append(s.diag.Notes, text) }
 
 // Tenths of the time left that the searches may take together: what is late must still be told, and a rerank model
 // asked.
@@ -183,10 +222,15 @@ func (e *Engine) searchParts(ctx context.Context, s *several) error {
 		defer cancel()
 	}
 	known := e.embedParts(ctx, s)
+	return s.each(func(i int, p *part) error { return inKB(i, p.name, e.searchPart(ctx, s, p, known)) })
+}
+
+// each runs fn for all knowledge bases, some at a time.
+func (s *several) each(fn func(i int, p *part) error) error {
 	var g errgroup.Group
 	g.SetLimit(atOnce)
 	for i, p := range s.parts {
-		g.Go(func() error { return inKB(i, p.name, e.searchPart(ctx, s, p, known)) })
+		g.Go(func() error { return fn(i, p) })
 	}
 	return g.Wait()
 }
@@ -203,13 +247,13 @@ func (e *Engine) embedParts(ctx context.Context, s *several) vectors {
 
 // searchPart searches one knowledge base, once more when it changed under way.
 func (e *Engine) searchPart(ctx context.Context, s *several, p *part, embedder Embedder) error {
-	p.err = e.look(ctx, p, embedder)
+	p.err = e.look(ctx, s, p, embedder)
 	if errors.Is(p.err, pgstore.ErrGenerationChanged) {
 		if err := e.preparePart(ctx, s, p); err != nil {
 			return err
 		}
 		p.diag.Restarted = true
-		p.err = e.look(ctx, p, embedder)
+		p.err = e.look(ctx, s, p, embedder)
 	}
 	if p.err != nil {
 		if ctx.Err() != nil {
@@ -220,7 +264,11 @@ func (e *Engine) searchPart(ctx context.Context, s *several, p *part, embedder E
 	return nil
 }
 
-func (e *Engine) look(ctx context.Context, p *part, embedder Embedder) error {
+func (e *Engine) look(ctx context.Context, s *several, p *part, embedder Embedder) error {
+	p.plan.Reading = pgstore.Reading{Bytes: max(e.CandidateBytes/len(s.parts), 1), Hashes: true}
+	if s.Fusion.Method == fusion.Model {
+		p.plan.Reading.Prefix = e.Reranker.MaxDocumentBytes(s.Model.Provider) + 1
+	}
 	err := e.embed(ctx, p.request, embedder)
 	if err == nil {
 		p.found, err = e.search(ctx, p.request)
@@ -255,9 +303,4 @@ func (p *part) report() messages.KBReport {
 // legs are those that gave the candidates.
 func (p *part) legs() fusion.Legs {
 	return fusion.Legs{Dense: p.plan.Dense != nil && !p.fellBack, Text: p.plan.Text != nil || p.fellBack}
-}
-
-// page is what its results have in common.
-func (p *part) setPage(name string, f fusion.Result) {
-	p.page = cursor.Page{Fusion: name, Fallback: p.fellBack, DenseWeight: f.Dense.Weight, TextWeight: f.Text.Weight}
 }

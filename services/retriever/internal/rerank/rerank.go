@@ -93,6 +93,14 @@ func (m *Models) MaxDocuments(provider string) int {
 	return 0
 }
 
+// MaxDocumentBytes is how many bytes of a text a provider is sent, 0 when there is no such provider.
+func (m *Models) MaxDocumentBytes(provider string) int {
+	if p := m.providers[provider]; p != nil {
+		return p.MaxDocumentBytes
+	}
+	return 0
+}
+
 // Query is texts to be scored.
 type Query struct {
 	Provider  string
