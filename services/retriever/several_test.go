@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -376,4 +377,46 @@ func TestSeveralChangeUnderWay(t *testing.T) {
 	}
 	l.several(body)
 	refused(t, "one is stricter", l.call(messages.AllScope, messages.OpRetrieve, across(`"kb1","kb2"`, strings.Repeat("x", 129), "", ""), nil), messages.CodeValidation, "retrievalQuery.text")
+}
+
+// The vectors of knowledge bases of different spaces are made at the same time: none waits for another's.
+func TestSeveralAreEmbeddedAtTheSameTime(t *testing.T) { // CT-88
+	l := newLab(t, setup{})
+	var names []string
+	for i := range 5 {
+		name := fmt.Sprintf("kb%d", i)
+		kb := l.kb(name, func(n *pgstore.NewKB) { n.Generation.Space.QueryPrefix = name + ": " })
+		l.put(kb, messages.DefaultSubspace, "d", "a tyre of "+name)
+		names = append(names, fmt.Sprintf("%q", name))
+	}
+	var late atomic.Bool
+	together := func() {
+		var waiting atomic.Int32
+		all := make(chan struct{})
+		l.embed.Store(func(string) ([]float32, error) {
+			if waiting.Add(1) == 5 {
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-time.After(3 * time.Second):
+				late.Store(true)
+			}
+			return along(1), nil
+		})
+	}
+	together()
+	r := l.several(across(strings.Join(names, ","), "tyre", `{"searchType":["DENSE_VECTOR"]}`, ""))
+	if len(r.Results) != 5 || r.Failures != nil || late.Load() {
+		t.Errorf("got %v, failures %v, one waited for another: %v", texts(r), r.Failures, late.Load())
+	}
+	together()
+	var queries []string
+	for _, name := range names {
+		queries = append(queries, fmt.Sprintf(`{"knowledgeBaseName":%s,"retrievalQuery":{"type":"TEXT","text":"wheel"},"retrievalConfiguration":{"searchType":["DENSE_VECTOR"]}}`, name))
+	}
+	var batch messages.BatchReply
+	if err := l.call(messages.TenantScope, messages.OpBatch, `{"queries":[`+strings.Join(queries, ",")+`]}`, &batch); err != nil || len(batch.Results) != 5 || late.Load() {
+		t.Errorf("a batch: %d answers, %v, one waited for another: %v", len(batch.Results), err, late.Load())
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ type call struct {
 	Tries []call `json:"tries"`
 	// Repeat asks as often; every answer must be the same.
 	Repeat int    `json:"repeat"`
+	// Attempts is how often the request may be made until it was quick enough: time depends on the machine. Each
+	// has its number for {attempt} in the body, so that nothing is known from the one before.
+	Attempts int `json:"attempts"`
 	Save   string `json:"save"` // keeps the results under a name
 	// Until asks until the answer is like that.
 	Until  *expect `json:"until"`
@@ -123,6 +127,10 @@ func (r *run) ask(t *testing.T, c *call, legs []string) {
 	t.Helper()
 	body, err := c.body(legs)
 	r.must(t, err)
+	if c.Attempts > 0 {
+		r.attempt(t, c, body)
+		return
+	}
 	var first []hit
 	for n := range max(c.Repeat, 1) {
 		got := r.send(t, c, body)
@@ -141,6 +149,22 @@ func (r *run) ask(t *testing.T, c *call, legs []string) {
 	}
 	if c.Save != "" {
 		r.saved[c.Save] = first
+	}
+}
+
+// attempt sends the request until it is answered in time, and compares the last answer.
+func (r *run) attempt(t *testing.T, c *call, body []byte) {
+	t.Helper()
+	limit, err := time.ParseDuration(c.Expect.Within)
+	r.must(t, err)
+	var got *answer
+	for n := range c.Attempts {
+		if got = r.send(t, c, bytes.ReplaceAll(body, []byte("{attempt}"), []byte(strconv.Itoa(n+1)))); got.took <= limit {
+			break
+		}
+	}
+	for _, problem := range c.Expect.compare(r, got) {
+		r.errorf(t, "%s\n%s", clip(string(body)), problem)
 	}
 }
 

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,7 +29,8 @@ func (e *Engine) Batch(ctx context.Context, tenant string, items []BatchItem) ([
 			return nil, InBatch(i, err)
 		}
 	}
-	known := e.embedTogether(ctx, tenant, items)
+	known, stop := e.embedTogether(ctx, tenant, items)
+	defer stop()
 	out := make([]*Answer, len(items))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(batchAtOnce)
@@ -58,9 +61,9 @@ func InBatch(i int, err error) error {
 	return fmt.Errorf("%w: %w", &out, err)
 }
 
-// embedTogether computes the vectors of a batch as far as it goes: what it cannot, each query tries by itself,
-// so that the error is the right query's.
-func (e *Engine) embedTogether(ctx context.Context, tenant string, items []BatchItem) vectors {
+// embedTogether begins to compute the vectors of a batch as far as it goes: what it cannot, each query tries by
+// itself, so that the error is the right query's. stop ends it and waits.
+func (e *Engine) embedTogether(ctx context.Context, tenant string, items []BatchItem) (known vectors, stop func()) {
 	var requests []*request
 	partial := false
 	for _, it := range items {
@@ -69,60 +72,79 @@ func (e *Engine) embedTogether(ctx context.Context, tenant string, items []Batch
 			partial = partial || r.AllowPartial
 		}
 	}
-	if partial {
-		var cancel context.CancelFunc
-		ctx, cancel = share(ctx)
-		defer cancel()
+	if !partial {
+		return e.embedAll(ctx, requests)
 	}
-	return e.embedAll(ctx, requests)
+	within, cancel := share(ctx)
+	known, wait := e.embedAll(within, requests)
+	return known, func() { cancel(); wait() }
 }
 
-// embedAll asks once for each space, whatever the number of requests.
-func (e *Engine) embedAll(ctx context.Context, requests []*request) vectors {
-	out := vectors{next: e.Embedder, known: map[meant][]float32{}}
-	texts := map[messages.Space][]string{}
-	var spaces []messages.Space
+// spacesAtOnce is how many embedding spaces of one request are embedded in at the same time.
+const spacesAtOnce = 8
+
+// embedAll begins to ask once for each space, whatever the number of requests. stop ends it and waits.
+func (e *Engine) embedAll(ctx context.Context, requests []*request) (known vectors, stop func()) {
+	known = vectors{next: e.Embedder, known: map[messages.Space]*meanings{}}
 	for _, r := range requests {
 		if r.meaning == "" || r.Cursor != "" {
 			continue
 		}
 		space := *r.kb.Generation.Space
-		if texts[space] == nil {
-			spaces = append(spaces, space)
+		if known.known[space] == nil {
+			known.known[space] = &meanings{done: make(chan struct{})}
 		}
-		texts[space] = append(texts[space], r.meaning)
+		m := known.known[space]
+		m.texts = append(m.texts, r.meaning)
 	}
-	for _, space := range spaces {
-		found, err := e.Embedder.Embed(ctx, space, texts[space])
-		if err != nil {
-			continue
-		}
-		for i, text := range texts[space] {
-			out.known[meant{space, text}] = found[i]
-		}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	slots := make(chan struct{}, spacesAtOnce)
+	for space, m := range known.known {
+		running.Go(func() {
+			defer close(m.done)
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			m.vectors, m.err = e.Embedder.Embed(ctx, space, m.texts)
+		})
 	}
-	return out
+	return known, func() { cancel(); running.Wait() }
 }
 
-type meant struct {
-	space messages.Space
-	text  string
+// meanings are the texts of one space with their vectors, which are there when done is closed.
+type meanings struct {
+	texts   []string
+	done    chan struct{}
+	vectors [][]float32
+	err     error
 }
 
-// vectors is an embedder that knows some vectors already.
+// vectors is an embedder that knows some vectors, or soon will.
 type vectors struct {
 	next  Embedder
-	known map[meant][]float32
+	known map[messages.Space]*meanings
 }
 
 func (v vectors) Embed(ctx context.Context, space messages.Space, texts []string) ([][]float32, error) {
+	m := v.known[space]
+	if m == nil {
+		return v.next.Embed(ctx, space, texts)
+	}
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		return v.next.Embed(ctx, space, texts) // it knows what to call that
+	}
+	if m.err != nil {
+		return v.next.Embed(ctx, space, texts)
+	}
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
-		vector, ok := v.known[meant{space, text}]
-		if !ok {
+		at := slices.Index(m.texts, text)
+		if at < 0 {
 			return v.next.Embed(ctx, space, texts)
 		}
-		out[i] = vector
+		out[i] = m.vectors[at]
 	}
 	return out, nil
 }

@@ -221,7 +221,8 @@ func (e *Engine) searchParts(ctx context.Context, s *several) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Until(deadline)*time.Duration(tenths)/10, context.DeadlineExceeded)
 		defer cancel()
 	}
-	known := e.embedParts(ctx, s)
+	known, stop := e.embedParts(ctx, s)
+	defer stop()
 	return s.each(func(i int, p *part) error { return inKB(i, p.name, e.searchPart(ctx, s, p, known)) })
 }
 
@@ -235,14 +236,15 @@ func (s *several) each(fn func(i int, p *part) error) error {
 	return g.Wait()
 }
 
-func (e *Engine) embedParts(ctx context.Context, s *several) vectors {
+// embedParts begins to embed the query for all knowledge bases.
+func (e *Engine) embedParts(ctx context.Context, s *several) (known vectors, stop func()) {
 	ctx, cancel := share(ctx)
-	defer cancel()
 	requests := make([]*request, len(s.parts))
 	for i, p := range s.parts {
 		requests[i] = p.request
 	}
-	return e.embedAll(ctx, requests)
+	known, wait := e.embedAll(ctx, requests)
+	return known, func() { cancel(); wait() }
 }
 
 // searchPart searches one knowledge base, once more when it changed under way.
