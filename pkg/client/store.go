@@ -56,8 +56,9 @@ type StoreQuery struct {
 
 // Store is a knowledge base as a VectorStore over NATS. Safe for concurrent use; it closes nothing.
 //
-// A score threshold that the knowledge base has as a default does not apply, since retrievers have their own;
-// its default filter does, where a query has none, and its mandatory filter always.
+// A score threshold that the knowledge base has as a default does not apply, since retrievers have their own, nor
+// does a rerank model where one leg alone is asked; its default filter does, where a query has none, and its
+// mandatory filter always.
 type Store struct {
 	kb    *KB
 	limit atomic.Int64 // of candidates, as the service told; 0: not known to matter
@@ -93,6 +94,7 @@ func (s *Store) search(ctx context.Context, q StoreQuery, candidates int) ([]Sea
 	if err != nil {
 		return nil, err
 	}
+	q.asPromised(request.Configuration)
 	var all []SearchResult
 	for {
 		reply, err := s.kb.Search(ctx, request)
@@ -105,6 +107,19 @@ func (s *Store) search(ctx context.Context, q StoreQuery, candidates int) ([]Sea
 		}
 		request.Cursor = reply.NextCursor
 	}
+}
+
+// asPromised takes the place of defaults of the knowledge base that would make something else of the results: a
+// rerank model's scores, or none of the texts.
+func (q StoreQuery) asPromised(c *messages.RetrievalConfiguration) {
+	if !q.FilterOnly && q.Mode != ModeHybrid {
+		c.Reranking.Type = messages.RerankWeight // which leaves the scores of one leg alone
+	}
+	if c.Output == nil {
+		c.Output = &messages.OutputConfig{}
+	}
+	show := true
+	c.Output.Content = &show
 }
 
 // candidateLimit is the limit that a refusal of too many candidates tells. kb_get tells it as well, but who may

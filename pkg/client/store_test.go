@@ -34,7 +34,7 @@ func TestQueriesOfAStoreOnTheWire(t *testing.T) {
 		return messages.SearchReply{Results: []messages.SearchResult{{ID: "d#0", Text: "x", Score: 0.5, DocID: "d"}}}, err
 	})
 	alpha := 0.25
-	const rest = `"scoreThreshold":null`
+	const rest, shown = `"scoreThreshold":null`, `,"outputConfiguration":{"content":true}`
 	for _, c := range []struct {
 		what string
 		q    StoreQuery
@@ -44,26 +44,26 @@ func TestQueriesOfAStoreOnTheWire(t *testing.T) {
 			"vector",
 			StoreQuery{Mode: ModeVector, Text: "q", Vector: []float32{1}, TopK: 3, Subspace: []string{"s"}},
 			`{"subspace":["s"],"retrievalQuery":{"type":"TEXT","text":"q","vector":[1]},"retrievalConfiguration":{"searchType":["DENSE_VECTOR"],` +
-				`"denseVectorSearchConfiguration":{"numberOfResults":3,"fallbackToFullText":false},"rerankingConfiguration":{"numberOfResults":3},` + rest + `}}`,
+				`"denseVectorSearchConfiguration":{"numberOfResults":3,"fallbackToFullText":false},"rerankingConfiguration":{"type":"WEIGHT","numberOfResults":3},` + rest + shown + `}}`,
 		},
 		{
 			"sparse",
 			StoreQuery{Mode: ModeSparse, Text: "q", TopK: 3, Filter: ready(t, "a = 1")},
 			`{"retrievalQuery":{"type":"TEXT","text":"q"},"retrievalConfiguration":{"searchType":["FULL_TEXT"],"fullTextSearchConfiguration":{"numberOfResults":3},` +
-				`"rerankingConfiguration":{"numberOfResults":3},` + rest + `,"filter":{"equals":{"key":"a","value":1}}}}`,
+				`"rerankingConfiguration":{"type":"WEIGHT","numberOfResults":3},` + rest + shown + `,"filter":{"equals":{"key":"a","value":1}}}}`,
 		},
 		{
 			"hybrid",
 			StoreQuery{Mode: ModeHybrid, Text: "q", TopK: 3, Alpha: &alpha, Candidates: 200},
 			`{"retrievalQuery":{"type":"TEXT","text":"q"},"retrievalConfiguration":{"searchType":["DENSE_VECTOR","FULL_TEXT"],` +
 				`"denseVectorSearchConfiguration":{"numberOfResults":200,"fallbackToFullText":false},"fullTextSearchConfiguration":{"numberOfResults":200},` +
-				`"rerankingConfiguration":{"type":"RRF","numberOfResults":3,"rrfConfiguration":{"denseVectorSearchWeight":0.25,"fullTextSearchWeight":0.75,"k":60}},` + rest + `}}`,
+				`"rerankingConfiguration":{"type":"RRF","numberOfResults":3,"rrfConfiguration":{"denseVectorSearchWeight":0.25,"fullTextSearchWeight":0.75,"k":60}},` + rest + shown + `}}`,
 		},
 		{
 			"conditions",
 			StoreQuery{FilterOnly: true, TopK: 3, Filter: ready(t, "a = 1"), OutputFields: []string{"a"}, OutputVector: true},
 			`{"retrievalQuery":{"type":"FILTER"},"retrievalConfiguration":{"rerankingConfiguration":{"numberOfResults":3},` + rest +
-				`,"outputConfiguration":{"fields":["a"],"vector":true},"filter":{"equals":{"key":"a","value":1}}}}`,
+				`,"outputConfiguration":{"fields":["a"],"vector":true,"content":true},"filter":{"equals":{"key":"a","value":1}}}}`,
 		},
 	} {
 		found, err := b.c.Store("kb1").Search(within(t, patience), c.q)

@@ -50,7 +50,7 @@ type builderCall struct {
 	At    *int `json:"at"`
 }
 
-func (r *run) builder(t *testing.T, s *builderStep) {
+func (r *run) builder(t testing.TB, s *builderStep) {
 	t.Helper()
 	b := client.NewSearch()
 	for i := range s.Calls {
@@ -81,7 +81,7 @@ func (r *run) builder(t *testing.T, s *builderStep) {
 	}
 }
 
-func (r *run) builderCall(t *testing.T, b *client.SearchBuilder, c *builderCall) {
+func (r *run) builderCall(t testing.TB, b *client.SearchBuilder, c *builderCall) {
 	t.Helper()
 	before := r.standing(t, b)
 	err := cmp.Or(on(b, c), error(nil))
@@ -107,7 +107,7 @@ func (r *run) builderCall(t *testing.T, b *client.SearchBuilder, c *builderCall)
 }
 
 // standing is what has been built, as text.
-func (r *run) standing(t *testing.T, b *client.SearchBuilder) string {
+func (r *run) standing(t testing.TB, b *client.SearchBuilder) string {
 	t.Helper()
 	raw, err := b.FilterJSON()
 	r.must(t, err)
@@ -120,7 +120,7 @@ func (r *run) standing(t *testing.T, b *client.SearchBuilder) string {
 	return string(raw) + string(whole)
 }
 
-func (r *run) builtFilter(t *testing.T, b *client.SearchBuilder, want json.RawMessage) {
+func (r *run) builtFilter(t testing.TB, b *client.SearchBuilder, want json.RawMessage) {
 	t.Helper()
 	f, ok := b.Filter()
 	if bytes.Equal(bytes.TrimSpace(want), []byte("null")) {

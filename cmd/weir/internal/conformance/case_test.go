@@ -77,7 +77,7 @@ type dispute struct {
 	Reason string `json:"reason"`
 }
 
-func load(t *testing.T) suite {
+func load(t testing.TB) suite {
 	t.Helper()
 	s := suite{fixtures: map[string]fixture{}}
 	read(t, filepath.Join("testdata", "index.json"), &s.index)
@@ -96,7 +96,7 @@ func load(t *testing.T) suite {
 	return s
 }
 
-func files(t *testing.T, folder string) []string {
+func files(t testing.TB, folder string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", folder, "*.json"))
 	if err != nil || len(paths) == 0 {
@@ -106,7 +106,7 @@ func files(t *testing.T, folder string) []string {
 }
 
 // read decodes a file strictly: a misspelt key would be a check that is never made.
-func read(t *testing.T, path string, into any) {
+func read(t testing.TB, path string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

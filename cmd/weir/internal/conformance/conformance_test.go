@@ -55,7 +55,7 @@ type run struct {
 	at     string              // the step, for failures
 }
 
-func (r *run) step(t *testing.T, i int) {
+func (r *run) step(t testing.TB, i int) {
 	t.Helper()
 	s := &r.c.Steps[i]
 	r.at = fmt.Sprintf("step %d", i+1)
@@ -97,7 +97,7 @@ func (r *run) step(t *testing.T, i int) {
 // tail is the end of a text.
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 
-func (r *run) must(t *testing.T, err error) {
+func (r *run) must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", r.at, err)
@@ -105,7 +105,7 @@ func (r *run) must(t *testing.T, err error) {
 }
 
 // errorf reports a difference.
-func (r *run) errorf(t *testing.T, format string, args ...any) {
+func (r *run) errorf(t testing.TB, format string, args ...any) {
 	t.Helper()
 	t.Errorf("%s: %s", r.at, fmt.Sprintf(format, args...))
 }

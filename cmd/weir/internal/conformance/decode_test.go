@@ -14,7 +14,7 @@ type decodeStep struct {
 	Fails bool            `json:"fails"`
 }
 
-func (r *run) decode(t *testing.T, steps []decodeStep) {
+func (r *run) decode(t testing.TB, steps []decodeStep) {
 	t.Helper()
 	for _, s := range steps {
 		var maps [2]map[string]any

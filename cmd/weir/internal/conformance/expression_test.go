@@ -15,7 +15,7 @@ type exprStep struct {
 	Error *int            `json:"error"` // code points from 0
 }
 
-func (r *run) expressions(t *testing.T, steps []exprStep) {
+func (r *run) expressions(t testing.TB, steps []exprStep) {
 	t.Helper()
 	for _, s := range steps {
 		if (s.Tree == nil) == (s.Error == nil) {
@@ -38,7 +38,7 @@ func (r *run) expressions(t *testing.T, steps []exprStep) {
 }
 
 // sameTree compares a filter with one in JSON by what both are in canonical form.
-func (r *run) sameTree(t *testing.T, what string, got filter.Filter, want json.RawMessage) {
+func (r *run) sameTree(t testing.TB, what string, got filter.Filter, want json.RawMessage) {
 	t.Helper()
 	f, err := filter.ParseJSON("tree", want, filter.Limits{})
 	if err != nil {

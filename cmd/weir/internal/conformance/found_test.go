@@ -84,7 +84,7 @@ func merged(list []client.MultiKBRetrievalResult) []passageFound {
 	return out
 }
 
-func (f *found) compareError(t *testing.T, r *run, err error) {
+func (f *found) compareError(t testing.TB, r *run, err error) {
 	t.Helper()
 	var e *messages.Error
 	if !errors.As(err, &e) || e.Code != f.Code || f.Field != nil && e.Field != *f.Field {
@@ -92,7 +92,7 @@ func (f *found) compareError(t *testing.T, r *run, err error) {
 	}
 }
 
-func (f *found) compare(t *testing.T, r *run, o outcome) {
+func (f *found) compare(t testing.TB, r *run, o outcome) {
 	t.Helper()
 	if limit, err := time.ParseDuration(cmp.Or(f.Within, "1h")); err != nil || o.took > limit {
 		r.errorf(t, "took %s, want less than %s (%v)", o.took, f.Within, err)
@@ -121,7 +121,7 @@ func (f *found) compare(t *testing.T, r *run, o outcome) {
 	}
 }
 
-func (f *found) compareCounts(t *testing.T, r *run, o outcome) {
+func (f *found) compareCounts(t testing.TB, r *run, o outcome) {
 	t.Helper()
 	var searches, cancelled, closed int
 	if o.store != nil {
@@ -152,7 +152,7 @@ func (f *found) compareCounts(t *testing.T, r *run, o outcome) {
 	new(expect).compareData(func(format string, args ...any) { r.errorf(t, format, args...) }, raw, f.Query)
 }
 
-func (f *found) compareResults(t *testing.T, r *run, results []passageFound) {
+func (f *found) compareResults(t testing.TB, r *run, results []passageFound) {
 	t.Helper()
 	for _, c := range []struct {
 		what string
@@ -193,7 +193,7 @@ func (f *found) compareResults(t *testing.T, r *run, results []passageFound) {
 	}
 }
 
-func (f *found) compareLike(t *testing.T, r *run, got []string) {
+func (f *found) compareLike(t testing.TB, r *run, got []string) {
 	t.Helper()
 	want, ok := r.lists[f.Like]
 	if f.First > 0 {

@@ -32,7 +32,7 @@ type entry struct {
 	Score float64 `json:"score"`
 }
 
-func (r *run) fuse(t *testing.T, s *fuseStep) {
+func (r *run) fuse(t testing.TB, s *fuseStep) {
 	t.Helper()
 	cands := fusion.Union(listed(s.Dense), listed(s.Text))
 	for i := range cands {
@@ -88,7 +88,7 @@ type fuseTextsStep struct {
 	} `json:"want"`
 }
 
-func (r *run) fuseTexts(t *testing.T, s *fuseTextsStep) {
+func (r *run) fuseTexts(t testing.TB, s *fuseTextsStep) {
 	t.Helper()
 	type passage struct {
 		text  string
@@ -130,7 +130,7 @@ type scaleStep struct {
 	Want     float64  `json:"want"`
 }
 
-func (r *run) scale(t *testing.T, steps []scaleStep) {
+func (r *run) scale(t testing.TB, steps []scaleStep) {
 	t.Helper()
 	for _, s := range steps {
 		m := fusion.Metric(s.Metric)

@@ -58,7 +58,7 @@ func (s *retrieverStep) over(try retrieverStep) retrieverStep {
 	return try
 }
 
-func (r *run) retriever(t *testing.T, s *retrieverStep) {
+func (r *run) retriever(t testing.TB, s *retrieverStep) {
 	t.Helper()
 	for i := range s.Tries {
 		try := s.over(s.Tries[i])
@@ -96,7 +96,7 @@ func idsOf(results []passageFound) []string {
 	return out
 }
 
-func (r *run) retrieve(t *testing.T, s *retrieverStep) outcome {
+func (r *run) retrieve(t testing.TB, s *retrieverStep) outcome {
 	t.Helper()
 	out := outcome{store: newStore(s.Store), embedder: newEmbedder(s.Embedder)}
 	cfg := client.RetrievalConfig{
@@ -142,7 +142,7 @@ func batchOf(ctx context.Context, one client.Retriever, queries []string, cfg cl
 }
 
 // one makes the retriever of a kind.
-func (r *run) one(t *testing.T, s *retrieverStep, out *outcome) (client.Retriever, error) {
+func (r *run) one(t testing.TB, s *retrieverStep, out *outcome) (client.Retriever, error) {
 	t.Helper()
 	store := out.store.closable(t)
 	if s.KB != "" {
@@ -163,14 +163,14 @@ func (r *run) one(t *testing.T, s *retrieverStep, out *outcome) (client.Retrieve
 	return nil, nil
 }
 
-func (r *run) natsStore(t *testing.T, kb string) client.VectorStore {
+func (r *run) natsStore(t testing.TB, kb string) client.VectorStore {
 	t.Helper()
 	c, err := client.New(r.w.nc, r.tenant, client.Options{})
 	r.must(t, err)
 	return c.Store(kb)
 }
 
-func (r *run) multi(t *testing.T, s *retrieverStep) (*client.MultiRetriever, error) {
+func (r *run) multi(t testing.TB, s *retrieverStep) (*client.MultiRetriever, error) {
 	t.Helper()
 	var sources []client.Source
 	for _, src := range s.Sources {
@@ -187,7 +187,7 @@ func (r *run) multi(t *testing.T, s *retrieverStep) (*client.MultiRetriever, err
 	return client.NewMultiRetriever(sources...)
 }
 
-func (o *outcome) ask(t *testing.T, m *client.MultiRetriever, s *retrieverStep, cfg client.RetrievalConfig) {
+func (o *outcome) ask(t testing.TB, m *client.MultiRetriever, s *retrieverStep, cfg client.RetrievalConfig) {
 	t.Helper()
 	began := time.Now()
 	if s.TextsOnly {

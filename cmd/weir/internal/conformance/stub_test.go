@@ -127,7 +127,7 @@ func (s withErrorCloser) Close() error { s.close(); return nil }
 func (s withPlainCloser) Close()       { s.close() }
 
 // closable is the store with the way to close that the case gives it.
-func (s *stubStore) closable(t *testing.T) client.VectorStore {
+func (s *stubStore) closable(t testing.TB) client.VectorStore {
 	t.Helper()
 	switch s.Closer {
 	case "", "none":

@@ -61,7 +61,7 @@ type unseen struct {
 	SQL  []string `json:"sql"`  // texts of statements; values travel apart
 }
 
-func (r *run) submit(t *testing.T, s *submit) {
+func (r *run) submit(t testing.TB, s *submit) {
 	t.Helper()
 	got := r.w.submit(t, r.tenant, s.KB, s.Document)
 	if s.Until != "" {
@@ -69,7 +69,7 @@ func (r *run) submit(t *testing.T, s *submit) {
 	}
 }
 
-func (r *run) unseen(t *testing.T, u *unseen) {
+func (r *run) unseen(t testing.TB, u *unseen) {
 	t.Helper()
 	log := r.w.log.String()
 	if len(u.Logs) > 0 && log == "" {
@@ -98,7 +98,7 @@ func (c *call) over(try call) call {
 	return try
 }
 
-func (r *run) call(t *testing.T, c *call) {
+func (r *run) call(t testing.TB, c *call) {
 	t.Helper()
 	for i := range c.Tries {
 		try := c.over(c.Tries[i])
@@ -123,7 +123,7 @@ func (r *run) call(t *testing.T, c *call) {
 }
 
 // ask sends the request as often as wanted and compares every answer.
-func (r *run) ask(t *testing.T, c *call, legs []string) {
+func (r *run) ask(t testing.TB, c *call, legs []string) {
 	t.Helper()
 	body, err := c.body(legs)
 	r.must(t, err)
@@ -153,7 +153,7 @@ func (r *run) ask(t *testing.T, c *call, legs []string) {
 }
 
 // attempt sends the request until it is answered in time, and compares the last answer.
-func (r *run) attempt(t *testing.T, c *call, body []byte) {
+func (r *run) attempt(t testing.TB, c *call, body []byte) {
 	t.Helper()
 	limit, err := time.ParseDuration(c.Expect.Within)
 	r.must(t, err)
@@ -169,7 +169,7 @@ func (r *run) attempt(t *testing.T, c *call, body []byte) {
 }
 
 // send makes the request; where the case waits, again and again.
-func (r *run) send(t *testing.T, c *call, body []byte) *answer {
+func (r *run) send(t testing.TB, c *call, body []byte) *answer {
 	t.Helper()
 	var got *answer
 	once := func() error {

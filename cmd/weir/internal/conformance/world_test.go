@@ -50,7 +50,7 @@ type world struct {
 	shared map[string]*sync.Once
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	_, connect := testkit.NATS(t)
 	w := &world{
@@ -80,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) stream(t *testing.T, nc *nats.Conn) jetstream.JetStream {
+func (w *world) stream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -94,7 +94,7 @@ type runner interface {
 }
 
 // run starts the services and waits until each is ready.
-func (w *world) run(t *testing.T, connect testkit.Connect, store *pgstore.Store, embeddingURL, rerankURL string) {
+func (w *world) run(t testing.TB, connect testkit.Connect, store *pgstore.Store, embeddingURL, rerankURL string) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo})) // the default level
 	ready := make(chan struct{}, 8)
@@ -141,7 +141,7 @@ func (w *world) request(ctx context.Context, tenant, scope, op string, header bu
 }
 
 // prepare brings a case's fixture about and returns the tenant that has it.
-func (w *world) prepare(t *testing.T, c *testCase, fixtures map[string]fixture) string {
+func (w *world) prepare(t testing.TB, c *testCase, fixtures map[string]fixture) string {
 	t.Helper()
 	switch {
 	case c.Own != nil:
@@ -162,7 +162,7 @@ func (w *world) prepare(t *testing.T, c *testCase, fixtures map[string]fixture) 
 	return "nobody"
 }
 
-func (w *world) build(t *testing.T, tenant string, f fixture) {
+func (w *world) build(t testing.TB, tenant string, f fixture) {
 	t.Helper()
 	if err := w.embeddings.know(f.Vectors); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func (w *world) build(t *testing.T, tenant string, f fixture) {
 }
 
 // documents are those of a fixture; where a macro makes a list, all of it.
-func documents(t *testing.T, given []json.RawMessage) []json.RawMessage {
+func documents(t testing.TB, given []json.RawMessage) []json.RawMessage {
 	t.Helper()
 	var out []json.RawMessage
 	for _, raw := range given {
@@ -202,7 +202,7 @@ func documents(t *testing.T, given []json.RawMessage) []json.RawMessage {
 }
 
 // submit sends a document; its text may be made by a macro.
-func (w *world) submit(t *testing.T, tenant, kb string, document []byte) messages.SubmitReply {
+func (w *world) submit(t testing.TB, tenant, kb string, document []byte) messages.SubmitReply {
 	t.Helper()
 	var out messages.SubmitReply
 	body, err := expand(document)
@@ -216,7 +216,7 @@ func (w *world) submit(t *testing.T, tenant, kb string, document []byte) message
 }
 
 // await waits until a document's newest version has a status.
-func (w *world) await(t *testing.T, tenant, kb string, s messages.SubmitReply, want messages.DocumentStatus) {
+func (w *world) await(t testing.TB, tenant, kb string, s messages.SubmitReply, want messages.DocumentStatus) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {
 		var d messages.DocumentInfo
@@ -232,7 +232,7 @@ func (w *world) await(t *testing.T, tenant, kb string, s messages.SubmitReply, w
 }
 
 // pause stops, or with until in the past starts again, the consumers of a stage.
-func (w *world) pause(t *testing.T, stage string, until time.Time) {
+func (w *world) pause(t testing.TB, stage string, until time.Time) {
 	t.Helper()
 	for _, s := range messages.Stages() {
 		if s.Name != stage {
