@@ -8,7 +8,7 @@ import "github.com/weir-project/weir/pkg/messages"
 func ResolveFilter(server Server, kb, request *messages.RetrievalConfiguration) (Settings, error) {
 	limits := server.Limits
 	if err := kb.ValidateStored(limits); err != nil {
-		return Settings{}, err
+		return Settings{}, ofDefaults(err)
 	}
 	limits = kb.Tightened(limits)
 	if err := request.Validate(limits); err != nil {

@@ -61,7 +61,7 @@ type Server struct {
 func Resolve(server Server, index messages.IndexType, kb, request *messages.RetrievalConfiguration) (Settings, error) {
 	limits := server.Limits
 	if err := kb.ValidateStored(limits); err != nil {
-		return Settings{}, err
+		return Settings{}, ofDefaults(err)
 	}
 	limits = kb.Tightened(limits)
 	if err := request.Validate(limits); err != nil {
@@ -179,6 +179,17 @@ func fuse(r *messages.RerankingConfig) fusion.Config {
 		return fusion.Config{Method: fusion.Model, K: fusion.DefaultK}
 	}
 	return fusion.Config{Method: fusion.Weight, DenseWeight: or(r.Weight.Dense, defaultDense), TextWeight: or(r.Weight.FullText, defaultText), K: fusion.DefaultK}
+}
+
+// ofDefaults says that not the request is to blame: the server's limits may be tighter now than when they were set.
+func ofDefaults(err error) error {
+	e, ok := messages.AsError(err)
+	if !ok {
+		return err
+	}
+	out := *e
+	out.Message = "of the knowledge base's defaults: " + e.Message
+	return &out
 }
 
 func or[T any](p *T, otherwise T) T {

@@ -3,6 +3,7 @@ package config_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -91,6 +92,19 @@ func TestNothingLeftToRun(t *testing.T) {
 	_, err := config.Resolve(config.Server{Limits: messages.DefaultRetrieveLimits()}, messages.IndexTypeHybrid, kb, read(t, `{"rerankingConfiguration":{"weightConfiguration":{"fullTextSearchWeight":0}}}`))
 	if e, ok := messages.AsError(err); !ok || e.Field != "retrievalConfiguration.rerankingConfiguration.weightConfiguration" {
 		t.Errorf("weights that are 0 together: got %v, want a VALIDATION_ERROR of the weights", err)
+	}
+}
+
+func TestDefaultsThatTheServerNoLongerTakes(t *testing.T) {
+	t.Parallel()
+	kb := read(t, `{"rerankingConfiguration":{"numberOfResults":500}}`)
+	server := config.Server{Limits: messages.TablestoreRetrieveLimits()}
+	_, search := config.Resolve(server, messages.IndexTypeHybrid, kb, nil)
+	_, list := config.ResolveFilter(server, kb, nil)
+	for _, err := range []error{search, list} {
+		if e, ok := messages.AsError(err); !ok || e.Field != "retrievalConfiguration.rerankingConfiguration.numberOfResults" || !strings.Contains(e.Message, "knowledge base's defaults") || e.Limit != 100 {
+			t.Errorf("got %+v, want it to say whose number it is", err)
+		}
 	}
 }
 
