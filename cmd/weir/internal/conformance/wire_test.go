@@ -39,11 +39,11 @@ type call struct {
 	// Tries are requests like this one but for the fields they give.
 	Tries []call `json:"tries"`
 	// Repeat asks as often; every answer must be the same.
-	Repeat int    `json:"repeat"`
+	Repeat int `json:"repeat"`
 	// Attempts is how often the request may be made until it was quick enough: time depends on the machine. Each
 	// has its number for {attempt} in the body, so that nothing is known from the one before.
-	Attempts int `json:"attempts"`
-	Save   string `json:"save"` // keeps the results under a name
+	Attempts int    `json:"attempts"`
+	Save     string `json:"save"` // keeps the results under a name
 	// Until asks until the answer is like that.
 	Until  *expect `json:"until"`
 	Expect *expect `json:"expect"`

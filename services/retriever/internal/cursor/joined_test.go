@@ -65,7 +65,8 @@ func TestAPlaceAmongSeveralIsReadBack(t *testing.T) {
 	s := cursor.NewSigner(cursor.RandomKey(), time.Now)
 	o := owner("acme", messages.AllScope, "pump")
 	for _, want := range []cursor.JoinedPlace{
-		{}, {KB: 15},
+		{},
+		{KB: 15},
 		{KB: 15, Place: cursor.Place{KBID: 1 << 60, Generation: 1 << 60, Subspace: strings.Repeat("s", 64), DocID: strings.Repeat("é", messages.MaxDocIDBytes/2), Ordinal: 1<<31 - 1}},
 	} {
 		text := s.SealJoinedPlace(o, want)
