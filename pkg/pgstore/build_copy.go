@@ -61,7 +61,7 @@ func lockCopy(ctx context.Context, tx pgx.Tx, from, to Generation, refs []messag
 	}
 	chunks := 0
 	b := &pgx.Batch{}
-	b.Queue(query("swap_custom_plans"))
+	b.Queue(query("probe_plans"))
 	b.Queue(query("swap_kb_lock"), to.ID)
 	b.Queue(query("swap_lock_rows"), keys)
 	b.Queue(query("build_copy_lock"), keys, versions, to.ID, from.ID).Query(func(found pgx.Rows) error {

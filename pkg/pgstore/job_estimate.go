@@ -3,6 +3,9 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -19,13 +22,33 @@ func (s *Store) EstimateJob(ctx context.Context, kb KB, target Generation, parse
 			return e, fmt.Errorf("estimate job of %s: %w", kb.Name, err)
 		}
 	}
-	var tokens int64
-	err = s.pool.QueryRow(ctx, query("job_estimate"), kb.ID, kb.Generation.ID, known).Scan(&e.Documents, &e.Chunks, &tokens, &e.Texts, &e.Tokens)
-	if err != nil {
+	if e.Texts, e.Tokens, err = s.unknown(ctx, kb, target, known, &e); err != nil {
 		return e, fmt.Errorf("estimate job of %s: %w", kb.Name, err)
 	}
-	if target.Space == nil {
-		e.Texts, e.Tokens = 0, 0
-	}
 	return e, nil
+}
+
+// unknown counts documents and chunks into e and returns how many chunks must be embedded, and their tokens.
+func (s *Store) unknown(ctx context.Context, kb KB, target Generation, known []int64, e *messages.JobEstimate) (texts, tokens int64, err error) {
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, query("job_estimate"), kb.ID, kb.Generation.ID).Scan(&e.Documents, &e.Chunks, &tokens); err != nil {
+			return err
+		}
+		texts = e.Chunks
+		switch {
+		case target.Space == nil || slices.Contains(known, kb.Generation.ID):
+			texts, tokens = 0, 0
+			return nil
+		case len(known) == 0:
+			return nil
+		}
+		if _, err := tx.Exec(ctx, query("probe_plans")); err != nil {
+			return err
+		}
+		var have, their int64
+		err := tx.QueryRow(ctx, query("job_estimate_known"), kb.Generation.ID, known).Scan(&have, &their)
+		texts, tokens = texts-have, tokens-their
+		return err
+	})
+	return texts, tokens, err
 }

@@ -88,11 +88,18 @@ type ListPlace struct{ Subspace, DocID string }
 // returns the last of them; n is 0 when there are none behind it. A document that somebody is changing right
 // now is left out: what is complete is known by a pass from the start that finds nothing, and by FlipJob.
 func (s *Store) FillBuilds(ctx context.Context, j Job, after ListPlace, limit int) (last ListPlace, n int, err error) {
-	rows, err := s.pool.Query(ctx, query("build_fill"), j.KBID, j.Goal(), after.Subspace, after.DocID, limit)
-	if err != nil {
-		return last, 0, fmt.Errorf("list documents to build: %w", err)
-	}
-	_, err = pgx.ForEachRow(rows, []any{&last.Subspace, &last.DocID}, func() error { n++; return nil })
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		n = 0
+		if _, err := tx.Exec(ctx, query("probe_plans")); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, query("build_fill"), j.KBID, j.Goal(), after.Subspace, after.DocID, limit)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, []any{&last.Subspace, &last.DocID}, func() error { n++; return nil })
+		return err
+	})
 	if err != nil {
 		return last, 0, fmt.Errorf("list documents to build: %w", err)
 	}
@@ -112,6 +119,9 @@ func (s *Store) SelectBuilds(ctx context.Context, j Job, schema messages.Metadat
 		}
 		if tag.RowsAffected() == 0 {
 			return ErrLeaseLost
+		}
+		if _, err := tx.Exec(ctx, query("probe_plans")); err != nil {
+			return err
 		}
 		_, err = tx.Exec(ctx, text, args...)
 		return err
@@ -215,6 +225,9 @@ func (s *Store) FlipJob(ctx context.Context, j Job) (Flip, error) {
 		}
 		if s := states[j.Goal()]; s != stateBuilding && s != stateRetained {
 			return fmt.Errorf("generation %d is %q", j.Goal(), s)
+		}
+		if _, err := tx.Exec(ctx, query("probe_plans")); err != nil {
+			return err
 		}
 		if err := tx.QueryRow(ctx, query("flip_missing"), j.KBID, j.Goal()).Scan(&f.Missing, &f.Failed); err != nil {
 			return err

@@ -55,24 +55,31 @@ func BenchmarkReindex(b *testing.B) {
 	}
 }
 
-// BenchmarkQueryDuringReindex asks one query after the other, first at rest and then while another space is built, and
-// compares the times.
+// BenchmarkQueryDuringReindex asks one query after the other while another space is built, and compares the times with
+// those at rest: the job is paused and resumed in turn, so that whatever else the machine does meets both.
 func BenchmarkQueryDuringReindex(b *testing.B) {
 	const docs = 1000
 	for range b.N {
 		s := benchIndexed(b, docs)
-		for i := range 20 {
+		for i := range 50 {
 			s.askTimed(b, i)
 		}
-		var idle, during []time.Duration
-		for i := range 300 {
-			idle = append(idle, s.askTimed(b, i))
-		}
 		j := s.startJob(messages.StartJob{KnowledgeBaseName: "bench", Embedding: otherPrefix("bench two: ")})
-		for i := 0; ; i++ {
-			during = append(during, s.askTimed(b, i))
-			if i%20 == 19 && s.job(j.ID).State == messages.JobDone {
+		var idle, during []time.Duration
+		turn := func(into *[]time.Duration) {
+			for i, begin := 0, time.Now(); time.Since(begin) < time.Second; i++ {
+				*into = append(*into, s.askTimed(b, i))
+			}
+		}
+		for s.job(j.ID).State != messages.JobDone {
+			turn(&during)
+			if s.job(j.ID).State == messages.JobDone || s.changeJob(messages.OpJobPause, j.ID) != nil {
 				break
+			}
+			benchUntil(b, func() bool { return s.count("SELECT count(*) FROM document_builds WHERE state = 'pending' AND queued") == 0 })
+			turn(&idle)
+			if err := s.changeJob(messages.OpJobResume, j.ID); err != nil {
+				b.Fatal(err)
 			}
 		}
 		b.ReportMetric(percentile(idle, 95), "idle-p95-ms")
@@ -83,6 +90,40 @@ func BenchmarkQueryDuringReindex(b *testing.B) {
 		b.ReportMetric(float64(len(during)), "queries")
 		b.ReportMetric(0, "ns/op")
 	}
+}
+
+// BenchmarkQueryDuringCopy is the same while chunks are copied, from generation to generation, job after job.
+func BenchmarkQueryDuringCopy(b *testing.B) {
+	const docs, jobs = 1000, 4
+	for range b.N {
+		s := benchIndexed(b, docs)
+		for i := range 50 {
+			s.askTimed(b, i)
+		}
+		var idle, during []time.Duration
+		for range jobs {
+			for i, begin := 0, time.Now(); time.Since(begin) < time.Second; i++ {
+				idle = append(idle, s.askTimed(b, i))
+			}
+			j := s.startJob(messages.StartJob{KnowledgeBaseName: "bench", RetainSeconds: new(int64)})
+			for i := 0; ; i++ {
+				during = append(during, s.askTimed(b, i))
+				if i%5 == 4 && s.count("SELECT count(*) FROM jobs WHERE id = $1 AND state = 'running'", j.ID) == 0 {
+					break
+				}
+			}
+		}
+		b.ReportMetric(percentile(idle, 95), "idle-p95-ms")
+		b.ReportMetric(percentile(during, 95), "during-p95-ms")
+		b.ReportMetric(percentile(during, 95)/percentile(idle, 95), "x-p95")
+		b.ReportMetric(float64(len(during)), "queries")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+func (s *system) changeJob(op string, id int64) error {
+	_, err := call[messages.JobInfo](s, messages.TenantScope, op, messages.JobRef{ID: id})
+	return err
 }
 
 func (s *system) askTimed(b *testing.B, i int) time.Duration {
