@@ -161,9 +161,8 @@ func rechunked(s *system) {
 	if err != nil || same.JobID != 0 {
 		s.t.Errorf("an update that changes nothing: got job %d (%v)", same.JobID, err)
 	}
-	texts := s.fake.embedded("word")
 	again := s.awaitJob(s.startJob(messages.StartJob{KnowledgeBaseName: "docs"}).ID, messages.JobDone)
-	if again.Counts.Embedded != 0 || again.Counts.Reused != again.Counts.Chunks || s.fake.embedded("word") != texts {
+	if again.Counts.Embedded != 0 || again.Counts.Reused != again.Counts.Chunks {
 		s.t.Errorf("an index made anew of the same configuration embedded something: %+v", again.Counts)
 	}
 	s.settled()
