@@ -114,7 +114,7 @@ func metricsInCode(t *testing.T) map[string]bool {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		for _, m := range regexp.MustCompile(`"(weir\.(?:bus|rpc|embedder|ingester|indexer|retriever)\.[a-z_]+)", ?("|metric)`).FindAllStringSubmatch(read(t, path), -1) {
+		for _, m := range regexp.MustCompile(`"(weir\.(?:bus|rpc|embedder|ingester|indexer|retriever)\.[a-z_.]+)", ?("|metric)`).FindAllStringSubmatch(read(t, path), -1) {
 			out[strings.ReplaceAll(m[1], ".", "_")] = true
 		}
 	}
