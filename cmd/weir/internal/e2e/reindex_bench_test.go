@@ -76,7 +76,9 @@ func BenchmarkQueryDuringReindex(b *testing.B) {
 			if s.job(j.ID).State == messages.JobDone || s.changeJob(messages.OpJobPause, j.ID) != nil {
 				break
 			}
-			benchUntil(b, func() bool { return s.count("SELECT count(*) FROM document_builds WHERE state = 'pending' AND queued") == 0 })
+			benchUntil(b, func() bool {
+				return s.count("SELECT count(*) FROM document_builds WHERE state = 'pending' AND queued") == 0
+			})
 			turn(&idle)
 			if err := s.changeJob(messages.OpJobResume, j.ID); err != nil {
 				b.Fatal(err)
