@@ -69,10 +69,12 @@ type Token struct {
 	Position int    // number of the primary token, from 1; never decreases from token to token
 	Kind     Kind
 	Stop     bool // an English stop word (words and parts only)
-	Start    int  // byte offset of the token in the text given
-	End      int  // byte offset behind the token
 
-	lone bool // a unigram that is in no bigram
+	lone bool   // a unigram that is in no bigram
+	hash uint32 // of Term, 0 when it is not known; always 0 in what Append returns
+
+	Start int // byte offset of the token in the text given
+	End   int // byte offset behind the token
 }
 
 // Analyzer makes terms of text. It is got from [Lookup] and safe for concurrent use.
@@ -80,8 +82,11 @@ type Analyzer struct {
 	id        string
 	stop      map[string]bool
 	han       *hanFolder
-	words     *memo[analysedWord]
-	wholes    *memo[string]
+	words     memo[keyedWord] // those of at most nearKeyBytes
+	longWords *textMemo[analysedWord]
+	wholes    *textMemo[string]
+	hash      termHash
+	short     *shortcuts // nil takes none: the output is the same
 	scratches sync.Pool
 	print     func() string
 }
@@ -104,6 +109,7 @@ func (a *Analyzer) Append(dst []Token, text string) []Token {
 	s.segment(a, clean)
 	for _, t := range s.tokens {
 		t.Start, t.End = s.original(t.Start, t.End)
+		t.hash = 0
 		dst = append(dst, t)
 	}
 	return dst
@@ -113,13 +119,12 @@ func (a *Analyzer) scratch() *scratch {
 	return a.scratches.Get().(*scratch)
 }
 
-// maxPooledTokens keeps the memory of an exceptionally long text from staying in the pool, where clearing
-// it would slow down every short text after it.
+// maxPooledTokens keeps the memory of an exceptionally long text from staying in the pool.
 const maxPooledTokens = 1 << 13
 
 func (a *Analyzer) release(s *scratch) {
 	if cap(s.tokens) > maxPooledTokens {
-		return
+		*s = scratch{short: s.short, near: s.near, iter: s.iter, build: newBuilder(a.hash)}
 	}
 	s.forget()
 	a.scratches.Put(s)

@@ -66,7 +66,8 @@ func TestResultsDoNotDependOnCompanyOrMemory(t *testing.T) {
 		want[i] = fmt.Sprint(fresh.Analyze(text), fresh.Document(text, text), fresh.Query(text))
 	}
 	small := newLex1()
-	small.words, small.wholes = newMemo[analysedWord](8), newMemo[string](2)
+	small.words, small.longWords = newMemo[keyedWord](8), newTextMemo[analysedWord](2)
+	small.wholes = newTextMemo[string](2)
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {

@@ -31,7 +31,7 @@ func (c *compound) word(w *analysedWord, start, end int) {
 	c.pass.word(w, start)
 	if !c.open {
 		c.open, c.start, c.token, c.words = true, start, token, 0
-		c.trimmed = w.start > 0 || w.end < end-start
+		c.trimmed = w.start > 0 || int(w.end) < end-start
 	}
 	c.words++
 	c.end, c.lastStart, c.lastToken = end, start, token
@@ -44,10 +44,10 @@ func (c *compound) joins(start int) bool {
 		return false
 	}
 	gap := c.text[c.end:start]
-	rest := strings.TrimLeft(gap, "+#")
-	suffix := len(gap) - len(rest)
+	suffix := suffixLength(gap)
+	rest := gap[suffix:]
 	switch {
-	case suffix > 2 || len(rest) > 1 || !strings.Contains("-_./", rest):
+	case suffix > 2 || len(rest) > 1 || rest != "" && !isJoiner(rest[0]):
 		return false
 	case rest == "" && suffix < 2: // a+b
 		return true
@@ -72,13 +72,23 @@ func (c *compound) close() {
 
 // suffix returns the length of the + or # behind the last word: one or two, as in c++.
 func (c *compound) suffix() int {
-	rest := c.text[c.end:c.limit]
-	n := len(rest) - len(strings.TrimLeft(rest, "+#"))
+	n := suffixLength(c.text[c.end:c.limit])
 	if n > 2 {
 		return 0
 	}
 	return n
 }
+
+// suffixLength returns how many + and # text begins with; 3 stands for more.
+func suffixLength(text string) int {
+	n := 0
+	for n < min(len(text), 3) && (text[n] == '+' || text[n] == '#') {
+		n++
+	}
+	return n
+}
+
+func isJoiner(c byte) bool { return c == '-' || c == '_' || c == '.' || c == '/' }
 
 // leadingDot returns 1 when the compound is a word like .net: a dot before it and white space before that.
 func (c *compound) leadingDot() int {

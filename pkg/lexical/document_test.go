@@ -138,9 +138,10 @@ func TestLongTermsAreCutAlikeForDocumentsAndQueries(t *testing.T) {
 
 func TestBuilderKeepsOnePositionOnce(t *testing.T) {
 	t.Parallel()
-	b := newScratch().build
+	b := newBuilder(newTermHash())
+	b.begin(3)
 	for _, pos := range []int{1, 1, 2} {
-		b.add(Token{Term: "same", Position: pos, Kind: Part}, 0, WeightD)
+		b.add(&Token{Term: "same", Position: pos, Kind: Part}, 0, WeightD)
 	}
 	if got, want := places(lexeme(t, b.document(), "same")), "[{1 D} {2 D}]"; got != want {
 		t.Errorf("got positions %s, want %s", got, want)

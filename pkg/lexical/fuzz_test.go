@@ -23,6 +23,18 @@ func FuzzAnalyze(f *testing.F) {
 	})
 }
 
+// FuzzShortcuts looks for a text on which shortcuts make a difference.
+func FuzzShortcuts(f *testing.F) {
+	for _, line := range append(corpusLines(f), limitTexts()...) {
+		f.Add(line)
+	}
+	quick, plain := newLex1(), withoutShortcuts()
+	f.Fuzz(func(t *testing.T, text string) {
+		requireSame(t, quick, plain, text)
+		requireSame(t, quick, plain, text) // now from memory
+	})
+}
+
 func FuzzDocument(f *testing.F) {
 	lines := corpusLines(f)
 	for i, line := range lines {

@@ -1,6 +1,7 @@
 package lexical
 
 import (
+	"encoding/binary"
 	"sort"
 	"unicode/utf8"
 
@@ -16,8 +17,8 @@ func (s *scratch) normalize(text string, han *hanFolder) string {
 	if isPlainASCII(text) {
 		return text
 	}
-	text = s.edits[0].clean(text)
-	text = s.edits[1].compose(text)
+	text = s.edits[0].clean(text, s.short)
+	text = s.edits[1].compose(text, s.short)
 	return s.edits[2].foldHan(text, han)
 }
 
@@ -29,13 +30,27 @@ func (s *scratch) original(start, end int) (int, int) {
 	return start, end
 }
 
+// isPlainASCII says whether text is ASCII without NUL.
 func isPlainASCII(text string) bool {
-	for i := range len(text) {
+	i := plainEights(text, 0)
+	for ; i < len(text); i++ {
 		if c := text[i]; c >= utf8.RuneSelf || c == 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// plainEights skips ASCII without NUL from offset i of text on, eight bytes at a time, and returns the offset
+// where less than eight such bytes follow.
+func plainEights(text string, i int) int {
+	for ; i+8 <= len(text); i += 8 {
+		b := binary.LittleEndian.Uint64([]byte(text[i : i+8]))
+		if (b|(b-eachByte))&highBits != 0 { // a byte is not ASCII, or is NUL and was borrowed from
+			return i
+		}
+	}
+	return i
 }
 
 // edit is one pass over a text that copies most of it and replaces some places.
@@ -108,13 +123,8 @@ func (e *edit) find(out int) int {
 
 // clean removes invalid UTF-8, NUL and invisible characters and makes apostrophes, hyphens and full-width
 // forms ASCII.
-func (e *edit) clean(text string) string {
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf && c != 0 {
-			i++
-			continue
-		}
+func (e *edit) clean(text string, short *shortcuts) string {
+	for i := short.quietEnd(text, 0); i < len(text); i = short.quietEnd(text, i) {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		to, ok := cleaned(r, n)
 		if !ok {
@@ -161,10 +171,10 @@ func invisible(r rune) bool {
 	return r >= 0xE0000 && r <= 0xE0FFF
 }
 
-// compose brings text into NFKC.
-func (e *edit) compose(text string) string {
+// compose brings text, which is valid UTF-8, into NFKC.
+func (e *edit) compose(text string, short *shortcuts) string {
 	for i := 0; ; {
-		i += norm.NFKC.QuickSpanString(text[i:])
+		i = short.composedEnd(text, i)
 		if i >= len(text) {
 			return e.finish(text)
 		}
@@ -184,7 +194,7 @@ func (e *edit) compose(text string) string {
 // foldHan makes traditional Chinese characters simplified ones.
 func (e *edit) foldHan(text string, han *hanFolder) string {
 	for i := 0; i < len(text); {
-		if text[i] < 0xE3 { // no character below U+3000 has another form
+		if text[i] < 0xE3 || text[i] > 0xE9 { // no character below U+3000 or from U+A000 on has another form
 			i++
 			continue
 		}

@@ -156,10 +156,10 @@ func TestComposedAndDecomposedFormsGiveEqualTokens(t *testing.T) {
 func TestNormalizedTextIsNFKC(t *testing.T) {
 	t.Parallel()
 	a := lex1(t)
-	s := newScratch()
+	s := newScratch(a)
 	for _, text := range append(corpusLines(t), randomTexts(t, 1000)...) {
 		s.edits[0].reset()
-		clean := s.edits[0].clean(text)
+		clean := s.edits[0].clean(text, nil)
 		want := strings.Map(a.han.fold, norm.NFKC.String(clean))
 		if got := s.normalize(text, a.han); got != want {
 			t.Fatalf("%q: got %q, want %q", text, got, want)

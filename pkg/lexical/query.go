@@ -29,10 +29,13 @@ type Query struct {
 
 // Query analyses the text of a query. A text without any term gives the zero Query.
 func (a *Analyzer) Query(text string) Query {
-	tokens := a.Analyze(text)
-	stopOnly := !hasContent(tokens)
-	var first, second termList
-	for _, t := range tokens {
+	s := a.scratch()
+	defer a.release(s)
+	s.tokens = s.tokens[:0]
+	s.segment(a, s.normalize(text, a.han))
+	stopOnly := !hasContent(s.tokens)
+	first, second := newTermList(len(s.tokens)), termList{}
+	for _, t := range s.tokens {
 		switch {
 		case t.Kind == Unigram && !t.lone:
 			second.add(t, 1)
@@ -64,22 +67,31 @@ func hasContent(tokens []Token) bool {
 // termList gathers distinct terms in order of their first occurrence.
 type termList struct {
 	terms []QueryTerm
-	index map[string]int
-	best  []float32 // weight of the heaviest occurrence
+	index map[string]int // nil while the terms are few
+	best  []float32      // weight of the heaviest occurrence
 	cut   bool
 }
 
+// fewTerms is how many terms are quicker looked through than hashed.
+const fewTerms = 12
+
+// newTermList returns a list with room for the terms of an ordinary query of so many tokens.
+func newTermList(tokens int) termList {
+	if tokens == 0 {
+		return termList{}
+	}
+	n := min(tokens, fewTerms)
+	return termList{terms: make([]QueryTerm, 0, n), best: make([]float32, 0, n)}
+}
+
 func (l *termList) add(t Token, weight float32) {
-	i, ok := l.index[t.Term]
-	if !ok {
+	i := l.find(t.Term)
+	if i < 0 {
 		if len(l.terms) == MaxQueryTerms {
 			l.cut = true
 			return
 		}
-		if l.index == nil {
-			l.index = map[string]int{}
-		}
-		l.index[t.Term] = len(l.terms)
+		l.note(t.Term)
 		l.terms = append(l.terms, QueryTerm{Term: t.Term, Weight: weight, Kind: t.Kind})
 		l.best = append(l.best, weight)
 		return
@@ -87,5 +99,34 @@ func (l *termList) add(t Token, weight float32) {
 	l.terms[i].Weight += weight
 	if weight > l.best[i] {
 		l.best[i], l.terms[i].Kind = weight, t.Kind
+	}
+}
+
+// find returns the place of term in the list, -1 when it is not there.
+func (l *termList) find(term string) int {
+	if l.index != nil {
+		if i, ok := l.index[term]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range l.terms {
+		if l.terms[i].Term == term {
+			return i
+		}
+	}
+	return -1
+}
+
+// note readies the index for a term that is about to be added.
+func (l *termList) note(term string) {
+	if l.index == nil && len(l.terms) == fewTerms {
+		l.index = make(map[string]int, MaxQueryTerms)
+		for i := range l.terms {
+			l.index[l.terms[i].Term] = i
+		}
+	}
+	if l.index != nil {
+		l.index[term] = len(l.terms)
 	}
 }

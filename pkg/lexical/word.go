@@ -7,12 +7,14 @@ import (
 )
 
 // analysedWord is what a word of the text (by UAX #29) becomes. It is a pure function of the word.
+// It is small because a near holds many; no text has 2 GB.
 type analysedWord struct {
-	term  string // "" when the word holds no letter or digit
-	start int    // where the word begins and ends without the underscores around it
-	end   int
+	term  string      // "" when the word holds no letter or digit
+	parts *[]wordPart // nil for none
+	start int32       // where the word begins and ends without the underscores around it
+	end   int32
+	hash  uint32 // of term
 	stop  bool
-	parts []wordPart
 }
 
 type wordPart struct {
@@ -28,22 +30,28 @@ const maxWordBytes = 4 * MaxTermBytes
 // analyseWord makes terms of one word in NFKC.
 func (a *Analyzer) analyseWord(word string) analysedWord {
 	trimmed := strings.TrimLeft(word, "_")
-	w := analysedWord{start: len(word) - len(trimmed)}
+	w := analysedWord{start: int32(len(word) - len(trimmed))}
 	trimmed = strings.TrimRight(trimmed, "_")
-	w.end = w.start + len(trimmed)
+	w.end = w.start + int32(len(trimmed))
 	trimmed = cut(trimmed, maxWordBytes)
 	if !strings.ContainsFunc(trimmed, isWordRune) {
 		return w
 	}
 	lower := strings.ToLower(trimmed)
 	w.term, w.stop = a.term(lower)
-	if !w.stop {
-		w.parts = a.parts(trimmed, w.term)
+	w.hash = a.hash.of(w.term)
+	if w.stop {
+		return w
 	}
-	for i := range w.parts {
-		w.parts[i].start += w.start
-		w.parts[i].end += w.start
+	parts := a.parts(trimmed, w.term)
+	if len(parts) == 0 {
+		return w
 	}
+	for i := range parts {
+		parts[i].start += int(w.start)
+		parts[i].end += int(w.start)
+	}
+	w.parts = &parts
 	return w
 }
 
