@@ -11,6 +11,7 @@ GRANT UPDATE (updated_at) ON knowledge_bases TO weir_ingester;
 GRANT SELECT, INSERT, UPDATE, DELETE
    ON documents, document_versions, document_builds, blobs, blob_parts, staged_chunks, staged_vectors TO weir_ingester;
 GRANT SELECT, INSERT ON document_receipts TO weir_ingester;
+GRANT SELECT, INSERT, UPDATE ON document_splits TO weir_ingester;
 GRANT USAGE ON SEQUENCE chunk_ids TO weir_ingester;
 
 -- A delete takes the live chunks with it; known vectors are read from them.

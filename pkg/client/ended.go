@@ -77,6 +77,7 @@ func (k *KB) standing(ctx context.Context, s Submitted, info messages.DocumentIn
 	e := k.eventOf(s)
 	e.Status, e.Version, e.Chunks, e.Reused = info.Status, info.Version, info.Chunks, info.Reused
 	e.Tokens, e.Reactivated, e.Warnings, e.Error, e.At = info.Tokens, info.Reactivated, info.Warnings, info.Error, info.UpdatedAt
+	e.Lines = info.Lines
 	if s.Delete && info.Status != messages.StatusDeleted {
 		e.Status = messages.StatusSuperseded
 	}

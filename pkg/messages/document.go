@@ -45,6 +45,7 @@ type DocumentInfo struct {
 	Embedded    int             `json:"embedded"`              // of them, vectors stored so far; 0 while Indexing when a replica answers
 	Tokens      int             `json:"tokens,omitempty"`
 	Reactivated int             `json:"reactivated,omitempty"` // chunks that were inactive in the version before
+	Lines       *Lines          `json:"lines,omitempty"`       // of a document that is split: it has no chunks of its own and no live version
 	Warnings    []string        `json:"warnings,omitempty"`
 	Error       *Error          `json:"error,omitempty"`
 	SubmittedAt time.Time       `json:"submittedAt"`

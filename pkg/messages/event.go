@@ -21,6 +21,7 @@ type Event struct {
 	Tokens    int    `json:"tokens,omitempty"` // tokens the embedding provider counted
 	// Reactivated is how many chunks of the version before were inactive: the new one's are all active.
 	Reactivated int       `json:"reactivated,omitempty"`
+	Lines       *Lines    `json:"lines,omitempty"` // of a document that was split
 	Warnings    []string  `json:"warnings,omitempty"`
 	Error       *Error    `json:"error,omitempty"` // of Failed
 	Attempt     int       `json:"attempt,omitempty"`

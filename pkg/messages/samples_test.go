@@ -24,6 +24,7 @@ var all = []struct {
 	{"event_indexing", sampleEvent(Event{Status: StatusIndexing, Attempt: 1}), false},
 	{"event_ready", sampleEvent(Event{Status: StatusReady, Chunks: 42, Reused: 40, Tokens: 780, Warnings: []string{"page 3 has no text"}}), false},
 	{"event_ready_reactivated", sampleEvent(Event{Status: StatusReady, Chunks: 42, Reactivated: 2}), false},
+	{"event_ready_lines", sampleEvent(Event{Status: StatusReady, Lines: sampleLines()}), false},
 	{"event_ready_unchanged", sampleEvent(Event{Status: StatusReady, Unchanged: true, Chunks: 42, Reused: 42}), false},
 	{"event_failed", sampleEvent(Event{Status: StatusFailed, Attempt: 2, Error: sampleError()}), false},
 	{"event_superseded", sampleEvent(Event{Status: StatusSuperseded}), false},
@@ -196,10 +197,17 @@ func sampleKBInfo() *KBInfo {
 	}
 }
 
+func sampleLines() *Lines {
+	return &Lines{
+		Total: 12, Accepted: 6, Unchanged: 3, Superseded: 1, Failed: 2,
+		Errors: []LineError{{Line: 3, Error: *Invalid("body", "is not a JSON object")}, {Line: 8, DocID: "a", Error: *Invalid("metadata.year", "must be a number")}},
+	}
+}
+
 func sampleDocumentInfo() *DocumentInfo {
 	return &DocumentInfo{
 		DocID: "annual report 2025.pdf", Subspace: "legal", OSSKey: "s3/2025/annual.pdf", Title: "Annual report", ContentType: "application/pdf", SizeBytes: 31457280,
-		Metadata: raw(`{"pages":9007199254740993}`), Status: StatusFailed, Version: 3, LiveVersion: 2, Chunks: 42, Reused: 40, Embedded: 41, Tokens: 780, Reactivated: 2,
+		Metadata: raw(`{"pages":9007199254740993}`), Status: StatusFailed, Version: 3, LiveVersion: 2, Chunks: 42, Reused: 40, Embedded: 41, Tokens: 780, Reactivated: 2, Lines: sampleLines(),
 		Warnings: []string{"page 3 has no text"}, Error: sampleError(), SubmittedAt: sampleTime(), UpdatedAt: sampleTime(),
 	}
 }

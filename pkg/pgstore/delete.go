@@ -18,6 +18,9 @@ type Deletion struct {
 	Source          string
 	SubmitID        string
 	Order           Order
+	// LineOf says that it is removed as a line of an older version of that document; one that is none, or not any
+	// more, is as one that does not exist. The zero value: it is removed whatever it is.
+	LineOf Line
 }
 
 // errNoDocument rolls back the row that a delete of an unknown document opened.
@@ -25,11 +28,14 @@ var errNoDocument = errors.New("no such document")
 
 // DeleteDocument removes a document with its chunks, vectors, postings, staged rows and contents in
 // one transaction, and leaves a tombstone that fences late work. It is idempotent by Source. A
-// document that does not exist, or is deleted already, is DOCUMENT_NOT_FOUND.
+// document that does not exist, or is deleted already, is DOCUMENT_NOT_FOUND. One that is split is Deleting until its
+// lines are gone.
 func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, error) {
 	var a Acceptance
 	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		found, err := openDocuments(ctx, conn, []opening{{identity{d.KB.ID, d.Subspace, d.DocID}, d.KB.Revision, d.Source}}, "kb_share")
+		found, err := openDocuments(ctx, conn, []opening{{identity{d.KB.ID, d.Subspace, d.DocID}, d.KB.Revision, d.Source}}, func(b *pgx.Batch) {
+			b.Queue(query("kb_share"), d.KB.ID)
+		})
 		if err != nil {
 			return err
 		}
@@ -55,7 +61,7 @@ func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, err
 func remove(ctx context.Context, q querier, b *pgx.Batch, d Deletion, cur current) (Acceptance, error) {
 	r := receiptRow{source: d.Source, kbID: d.KB.ID, key: cur.key, version: cur.version, order: d.Order, submitID: d.SubmitID}
 	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
-	if cur.version == 0 || cur.status == messages.StatusDeleted {
+	if cur.version == 0 || cur.status == messages.StatusDeleted || cur.status == messages.StatusDeleting || !d.LineOf.olderIs(cur.line) {
 		return a, errNoDocument
 	}
 	if d.Order.before(cur.orderNS, cur.orderSeq) {
@@ -65,16 +71,20 @@ func remove(ctx context.Context, q querier, b *pgx.Batch, d Deletion, cur curren
 	}
 	r.version = cur.version + 1
 	a = Acceptance{Outcome: Removed, DocKey: cur.key, Version: r.version, Status: messages.StatusDeleted}
+	if cur.split {
+		a.Status = messages.StatusDeleting // until its lines are gone
+		b.Queue(query("delete_lines"), cur.key, r.version)
+	}
 	var err error
 	if a.Overtaken, err = overtake(ctx, q, cur, &r); err != nil {
 		return a, err
 	}
 	r.queue(b, Removed)
-	return a, dropDocument(ctx, q, b, d.KB.ID, cur.key, r.version, d.Order)
+	return a, dropDocument(ctx, q, b, d.KB.ID, cur.key, r.version, d.Order, a.Status, d.LineOf != Line{})
 }
 
-// dropDocument removes everything of a document from every generation and marks its tombstone.
-func dropDocument(ctx context.Context, q querier, b *pgx.Batch, kbID, key, version int64, order Order) error {
+// dropDocument removes everything of a document from every generation and marks its tombstone, Deleted or Deleting.
+func dropDocument(ctx context.Context, q querier, b *pgx.Batch, kbID, key, version int64, order Order, status messages.DocumentStatus, line bool) error {
 	generations, err := collectColumn[int64](ctx, q, "kb_generations", kbID)
 	if err != nil {
 		return err
@@ -95,7 +105,7 @@ func dropDocument(ctx context.Context, q querier, b *pgx.Batch, kbID, key, versi
 		b.Queue(query("build_skip"), []int64{key}, []int64{version})
 	}
 	b.Queue(query("delete_versions"), key) // and with them what jobs build of them
-	b.Queue(query("delete_mark"), key, version, order.At.UnixNano(), int64(order.Seq))
+	b.Queue(query("delete_mark"), key, version, order.At.UnixNano(), int64(order.Seq), status, line)
 	b.Queue(query("blob_drop"), kbID, claimed)
 	return nil
 }

@@ -125,7 +125,7 @@ func countStaged(ctx context.Context, conn *pgxpool.Conn, keys, versions []int64
 func scanDocument(row pgx.Row) (d messages.DocumentInfo, key int64, replica bool, err error) {
 	err = row.Scan(&d.DocID, &d.Subspace, &d.Status, &d.Version, &d.LiveVersion, &d.UpdatedAt, &d.Title, &d.OSSKey, &d.Metadata,
 		&d.ContentType, &d.SizeBytes, &d.Chunks, &d.Reused, &d.Tokens, &d.Warnings, &d.Error, &d.SubmittedAt, &d.Embedded, &d.Reactivated,
-		&key, &replica)
+		&d.Lines, &key, &replica)
 	return d, key, replica, err
 }
 

@@ -61,10 +61,12 @@ func TestPlansOfIngestion(t *testing.T) {
 				keys, versions, kbs, generations, revisions = append(keys, key), append(versions, 1), append(kbs, kb), append(generations, g), append(revisions, 1)
 				subspaces, docs, sources, hashes, ordinals = append(subspaces, "_default"), append(docs, doc), append(sources, fmt.Sprint(key)), append(hashes, hash), append(ordinals, 0)
 			}
+			owners := make([]*int64, n) // none
 			for name, args := range map[string][]any{
 				"intake_lock":      {kbs, subspaces, docs, revisions},
 				"intake_state":     {kbs, subspaces, docs, sources},
-				"intake_advance":   {keys, versions, versions, versions},
+				"intake_advance":   {keys, versions, versions, versions, owners, owners, make([]*int, n)},
+				"intake_owner":     {keys, owners, owners, make([]*int, n)},
 				"blob_lock":        {kbs, hashes},
 				"parse_begin":      {keys, versions, kbs, 1 << 16},
 				"stage_lock":       {keys, versions, generations},

@@ -41,6 +41,8 @@ type Submission struct {
 	Metadata                   json.RawMessage // a JSON object
 	Blob                       Blob
 	Content                    []byte // content to store along; nil when PutBlob did already
+	Split                      bool   // its lines become documents of their own
+	Line                       Line   // the zero value: it is no line
 }
 
 // Outcome is what became of a submit or delete.
@@ -88,6 +90,8 @@ type current struct {
 	metadata          json.RawMessage
 	sha256            []byte
 	hasVersion        bool
+	split             bool // the newest version is split
+	line              Line
 }
 
 // AcceptSubmit decides what a submit becomes and writes it down, in one transaction. It is idempotent
@@ -104,6 +108,11 @@ func (s *Store) AcceptSubmit(ctx context.Context, sub Submission) (Acceptance, e
 // AcceptSubmits is AcceptSubmit for several in one transaction, or in several where one document occurs more
 // than once. After an error, which may be that of one of them, run them again one by one.
 func (s *Store) AcceptSubmits(ctx context.Context, subs []Submission) ([]Acceptance, error) {
+	return s.acceptAll(ctx, subs, nil)
+}
+
+// acceptAll is AcceptSubmits with something that each transaction does first; nil: nothing.
+func (s *Store) acceptAll(ctx context.Context, subs []Submission, first func(*pgx.Batch)) ([]Acceptance, error) {
 	typed := make([]json.RawMessage, len(subs))
 	for i, sub := range subs {
 		var err error
@@ -113,7 +122,7 @@ func (s *Store) AcceptSubmits(ctx context.Context, subs []Submission) ([]Accepta
 	}
 	out := make([]Acceptance, len(subs))
 	for _, round := range rounds(subs, Submission.identity) {
-		if err := s.acceptRound(ctx, subs, typed, round, out); err != nil {
+		if err := s.acceptRound(ctx, subs, typed, round, out, first); err != nil {
 			return nil, fmt.Errorf("accept %s: %w", described(subs), err)
 		}
 	}
@@ -151,13 +160,13 @@ type identity struct {
 
 func (s Submission) identity() identity { return identity{s.KB.ID, s.Subspace, s.DocID} }
 
-func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json.RawMessage, round []int, out []Acceptance) error {
+func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json.RawMessage, round []int, out []Acceptance, first func(*pgx.Batch)) error {
 	asked := make([]opening, len(round))
 	for n, i := range round {
 		asked[n] = opening{identity: subs[i].identity(), revision: subs[i].KB.Revision, source: subs[i].Source}
 	}
 	return s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		docs, err := openDocuments(ctx, conn, asked, "")
+		docs, err := openDocuments(ctx, conn, asked, first)
 		if err != nil {
 			return err
 		}
@@ -183,6 +192,8 @@ func accept(ctx context.Context, q querier, w *intakeWrites, sub Submission, typ
 	switch {
 	case sub.Order.before(cur.orderNS, cur.orderSeq):
 		a.Outcome = Superseded
+	case sub.Split: // its lines may have changed, or failed
+		return newVersion(ctx, q, w, sub, typed, cur, r)
 	case cur.sameContent(sub) && cur.sameMetadata(sub):
 		a.Outcome = Unchanged
 	case cur.sameContent(sub) && cur.isLive():
@@ -190,6 +201,9 @@ func accept(ctx context.Context, q querier, w *intakeWrites, sub Submission, typ
 		w.metadata = append(w.metadata, []any{cur.key, sub.Metadata, typed, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq)})
 	default:
 		return newVersion(ctx, q, w, sub, typed, cur, r)
+	}
+	if a.Outcome != Superseded && cur.line != sub.Line {
+		w.owners.add(cur.key, sub.Line)
 	}
 	w.receipts.add(r, a.Outcome)
 	return a, nil
@@ -205,6 +219,12 @@ func newVersion(ctx context.Context, q querier, w *intakeWrites, sub Submission,
 	}
 	w.blobs.add(sub)
 	w.versions.add(sub, typed, cur.key, r.version)
+	switch {
+	case sub.Split:
+		w.splits.add(cur.key, r.version)
+	case cur.split:
+		w.unsplits.add(cur.key, r.version)
+	}
 	if cur.version > 0 {
 		w.replaced.add(cur.key, r.version, cur.live)
 	}
@@ -212,9 +232,14 @@ func newVersion(ctx context.Context, q querier, w *intakeWrites, sub Submission,
 	return a, nil
 }
 
-// overtake lists the submits that an open newest version answers; they end Superseded.
+// overtake lists the submits that an open newest version answers, or the delete that is not over; they end Superseded.
 func overtake(ctx context.Context, q querier, cur current, r *receiptRow) ([]Receipt, error) {
-	if cur.status != messages.StatusPending && cur.status != messages.StatusIndexing || cur.version == 0 {
+	switch cur.status {
+	case messages.StatusPending, messages.StatusIndexing, messages.StatusDeleting:
+	default:
+		return nil, nil
+	}
+	if cur.version == 0 {
 		return nil, nil
 	}
 	r.overtaken = &cur.version
@@ -274,8 +299,8 @@ type opened struct {
 // openDocuments makes sure that each document has a row, locks it, and reads it with its newest version. It
 // begins the transaction; the statements go out together, and each behind the lock sees what the lock waited
 // for. No document may occur twice. ErrKBChanged is of one of them or more: rolled back, none leaves a row.
-// lock names a statement that locks a knowledge base first, against a switch of generations; empty: none.
-func openDocuments(ctx context.Context, conn *pgxpool.Conn, asked []opening, lock string) ([]opened, error) {
+// first queues what is to be done, such as locked, before the documents are opened; nil: nothing.
+func openDocuments(ctx context.Context, conn *pgxpool.Conn, asked []opening, first func(*pgx.Batch)) ([]opened, error) {
 	n := len(asked)
 	kbs, subspaces, docs, revisions, sources := make([]int64, n), make([]string, n), make([]string, n), make([]int64, n), make([]string, n)
 	out := make([]opened, n)
@@ -284,8 +309,8 @@ func openDocuments(ctx context.Context, conn *pgxpool.Conn, asked []opening, loc
 	}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	if lock != "" {
-		b.Queue(query(lock), kbs[0])
+	if first != nil {
+		first(b)
 	}
 	b.Queue(query("intake_open"), kbs, subspaces, docs)
 	b.Queue(query("intake_lock"), kbs, subspaces, docs, revisions).Query(func(rows pgx.Rows) error { return scanEach(rows, out, (*opened).scanRow) })
@@ -329,7 +354,8 @@ func (o *opened) complete(ctx context.Context, q querier) (err error) {
 }
 
 func (o *opened) scanRow(row pgx.Rows, i *int64) error {
-	return row.Scan(i, &o.key, &o.version, &o.status, &o.orderNS, &o.orderSeq, &o.live, &o.liveMetadata, &o.liveOSSKey)
+	return row.Scan(i, &o.key, &o.version, &o.status, &o.orderNS, &o.orderSeq, &o.live, &o.liveMetadata, &o.liveOSSKey,
+		&o.line.Parent, &o.line.Version, &o.line.Number)
 }
 
 // scanState reads the newest version, if there is one, and the answer to the submit, if it was answered
@@ -338,7 +364,7 @@ func (o *opened) scanState(row pgx.Rows, i *int64) error {
 	var generation, ns, seq, key, version *int64
 	var title, ossKey, contentType *string
 	var outcome *Outcome
-	err := row.Scan(i, &generation, &title, &ossKey, &contentType, &o.metadata, &o.sha256, &ns, &seq, &key, &version, &outcome, &o.overtaken)
+	err := row.Scan(i, &generation, &title, &ossKey, &contentType, &o.metadata, &o.sha256, &o.split, &ns, &seq, &key, &version, &outcome, &o.overtaken)
 	if err != nil {
 		return err
 	}
@@ -361,7 +387,7 @@ func (c *current) isLive() bool {
 // sameContent reports whether the newest version, unless it failed, would be built from the same
 // bytes in the same way.
 func (c *current) sameContent(sub Submission) bool {
-	return c.hasVersion && c.status != messages.StatusFailed && c.status != messages.StatusDeleted &&
+	return c.hasVersion && !c.split && c.status != messages.StatusFailed && c.status != messages.StatusDeleted &&
 		bytes.Equal(c.sha256, sub.Blob.SHA256[:]) && c.title == sub.Title && c.contentType == sub.ContentType
 }
 

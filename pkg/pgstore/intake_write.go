@@ -13,6 +13,9 @@ type intakeWrites struct {
 	versions versionWrites
 	replaced replacedWrites
 	metadata [][]any // arguments of changes of metadata alone
+	owners   ownerWrites
+	splits   splitWrites // versions to be split
+	unsplits splitWrites // versions, not split, of documents that were
 	receipts receiptWrites
 }
 
@@ -23,6 +26,9 @@ func (w *intakeWrites) queue(b *pgx.Batch) {
 	for _, args := range w.metadata {
 		b.Queue(query("intake_metadata"), args...)
 	}
+	w.owners.queue(b)
+	w.splits.queue(b, "intake_split")
+	w.unsplits.queue(b, "intake_unsplit")
 	w.receipts.queue(b)
 }
 
@@ -96,6 +102,8 @@ type versionWrites struct {
 	keys, versions, orderNS, orderSeq, kbIDs, generations, sizes []int64
 	titles, ossKeys, contentTypes, metadata, typed               []string
 	hashes                                                       [][]byte
+	splits                                                       []bool
+	owners                                                       ownerWrites
 }
 
 func (w *versionWrites) add(sub Submission, typed json.RawMessage, key, version int64) {
@@ -105,15 +113,17 @@ func (w *versionWrites) add(sub Submission, typed json.RawMessage, key, version 
 	w.titles, w.ossKeys, w.contentTypes = append(w.titles, sub.Title), append(w.ossKeys, sub.OSSKey), append(w.contentTypes, sub.ContentType)
 	w.metadata, w.typed = append(w.metadata, string(sub.Metadata)), append(w.typed, string(typed))
 	w.hashes, w.sizes = append(w.hashes, sub.Blob.SHA256[:]), append(w.sizes, sub.Blob.SizeBytes)
+	w.splits = append(w.splits, sub.Split)
+	w.owners.add(key, sub.Line)
 }
 
 func (w *versionWrites) queue(b *pgx.Batch) {
 	if len(w.keys) == 0 {
 		return
 	}
-	b.Queue(query("intake_advance"), w.keys, w.versions, w.orderNS, w.orderSeq)
+	b.Queue(query("intake_advance"), w.keys, w.versions, w.orderNS, w.orderSeq, w.owners.parents, w.owners.versions, w.owners.numbers)
 	b.Queue(query("intake_version"), w.keys, w.versions, w.kbIDs, w.generations, w.titles, w.ossKeys, w.contentTypes,
-		w.metadata, w.typed, w.hashes, w.sizes)
+		w.metadata, w.typed, w.hashes, w.sizes, w.splits)
 }
 
 // replacedWrites drops versions that new ones overtake, but for what is live, and what is staged of them.

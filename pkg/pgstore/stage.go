@@ -27,6 +27,7 @@ type Version struct {
 	Staged                     bool // chunks are staged already: only publish again what follows
 	Chunks                     int  // how many, once staged
 	Begun                      bool // this call moved it from Pending to Indexing
+	Split                      bool // its lines become documents of their own
 	// From is the live generation, whose chunks of this version may stand in for parsing; nil but for builds of
 	// another generation.
 	From *Generation
@@ -110,7 +111,7 @@ func scanVersion(into **Version, row pgx.Rows, i *int64) error {
 	var hash []byte
 	var chunks *int
 	err := row.Scan(i, &v.Title, &v.OSSKey, &v.ContentType, &hash, &v.Blob.SizeBytes, &chunks, &v.Run,
-		&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Begun, &v.Content)
+		&v.Generation.ID, &v.Generation.Space, &v.Generation.Parser, &v.Generation.Chunking, &v.Generation.Analyzer, &v.Begun, &v.Content, &v.Split)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-project/weir/services/indexer/internal/dead"
 	"github.com/weir-project/weir/services/indexer/internal/index"
 	"github.com/weir-project/weir/services/indexer/internal/jobs"
+	"github.com/weir-project/weir/services/indexer/internal/lines"
 	"github.com/weir-project/weir/services/indexer/internal/reconcile"
 	"github.com/weir-project/weir/services/indexer/internal/upkeep"
 )
@@ -73,6 +74,7 @@ type Service struct {
 	reconciler *reconcile.Reconciler
 	admin      *admin.Admin
 	jobs       *jobs.Runner
+	lines      *lines.Ender
 	runners    []*bus.Runner
 }
 
@@ -96,6 +98,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	indexing := index.New(deps.Store, s.committer)
 	letters := dead.New(deps.Store)
 	s.reconciler = reconcile.New(deps.Store, indexing, s.pub, deps.JS, deps.Logger, cfg.Grace)
+	s.lines = lines.New(deps.Store, s.pub, deps.Logger)
 	s.admin = admin.New(deps.Store, deps.JS, s.pub, s.probe, messages.Space(embedding.SpaceOf(cfg.Model, cfg.Dims)), cfg.Rerank.Names(), func() { s.jobs.Wake() })
 	searcher := pgstore.NewSearcher(deps.Store, gateCacheBytes)
 	s.jobs = jobs.New(deps.Store, s.pub, jobs.NewMeasure(deps.Store, searcher, s.embedQueries), s.merger.Touch, deps.Logger, jobs.Config{
@@ -115,6 +118,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 
 const (
 	deadWorkers    = 4
+	linesEvery     = time.Second
 	gateCacheBytes = 64 << 20 // of segments that gates of jobs read
 )
 
@@ -172,6 +176,7 @@ func (s *Service) run(ctx context.Context) error {
 	g.Go(func() error { return s.merger.Run(ctx, s.cfg.HousekeepingEvery) })
 	g.Go(func() error { return s.keeper.Run(ctx, s.cfg.HousekeepingEvery) })
 	g.Go(func() error { return s.jobs.Run(ctx) })
+	g.Go(func() error { return s.lines.Run(ctx, linesEvery) })
 	return g.Wait()
 }
 

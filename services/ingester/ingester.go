@@ -20,6 +20,7 @@ import (
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/ingester/internal/intake"
 	"github.com/weir-project/weir/services/ingester/internal/joined"
+	"github.com/weir-project/weir/services/ingester/internal/split"
 	"github.com/weir-project/weir/services/ingester/internal/stage"
 	"github.com/weir-project/weir/services/ingester/internal/worker"
 )
@@ -89,7 +90,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s.intake = intake.New(store, intake.NewUploads(deps.JS), deps.Logger, cfg.MaxDocumentBytes)
 	s.workers = worker.New(cfg.workers(deps))
 	s.intake.UnlockWith(s.workers)
-	parsing := stage.New(store, s.pub, s.workers, cfg.ParseWorkers, cfg.ParseMemoryBytes)
+	parsing := stage.New(store, s.pub, s.workers, split.New(store, s.intake, s.pub), cfg.ParseWorkers, cfg.ParseMemoryBytes)
 	err = errors.Join(
 		s.addRunner(messages.StageIntake, cfg.IntakeWorkers, s.takeIn),
 		s.addRunner(messages.StageParse, cfg.ParseWorkers*parseAhead, func(ctx context.Context, d bus.Delivery) ([]bus.Message, error) {

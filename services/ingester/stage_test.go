@@ -132,7 +132,7 @@ func (l *lab) staged(w messages.ParseWork) []pgstore.StagedText {
 func TestParsingAsksForTheVectorsItLacks(t *testing.T) {
 	l := newLab(t, nil)
 	pub := &publisher{}
-	h := stage.New(l.store, pub, readers(t), 4, 1<<20)
+	h := stage.New(l.store, pub, readers(t), nil, 4, 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"d","title":"Pumps","contentType":"text/markdown","text":"# Seals\n\nfirst paragraph\n\n# Valves\n\nsecond"}`)
 	out := handle(t, h, body)
 	wantTold(t, "published meanwhile", pub.sent, "Indexing v1 m1")
@@ -167,7 +167,7 @@ func TestParsingAsksForTheVectorsItLacks(t *testing.T) {
 func TestOnlyMissingVectorsAreAskedForAgain(t *testing.T) {
 	l := newLab(t, nil)
 	l.createKB("whole", func(n *pgstore.NewKB) { n.Generation.Space.Dims = 4000 }) // few chunks a message
-	h := stage.New(l.store, &publisher{}, readers(t), 4, 8<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), nil, 4, 8<<20)
 	text := strings.Repeat("A sentence about pumps and their seals, and about what happens when they run dry. ", 1000)
 	body, w := l.parseWork("whole", `{"docId":"d","text":"`+text+`"}`)
 	out := handle(t, h, body)
@@ -193,7 +193,7 @@ func TestOnlyMissingVectorsAreAskedForAgain(t *testing.T) {
 
 func TestFullReuseGoesStraightToTheIndex(t *testing.T) {
 	l := newLab(t, nil)
-	h := stage.New(l.store, &publisher{}, readers(t), 4, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), nil, 4, 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"first","text":"the same words"}`)
 	wantTold(t, "new", handle(t, h, body), "embed")
 	if err := l.store.StageVectors(t.Context(), w.Ref, []pgstore.Vector{{Values: []float32{1, 0, 0, 0}}}); err != nil {
@@ -216,7 +216,7 @@ func TestFullReuseGoesStraightToTheIndex(t *testing.T) {
 func TestAKnowledgeBaseWithoutVectorsNeedsNone(t *testing.T) {
 	l := newLab(t, nil)
 	l.createKB("words", func(n *pgstore.NewKB) { n.IndexType, n.Generation.Space = messages.IndexTypeBM25, nil })
-	h := stage.New(l.store, &publisher{}, readers(t), 4, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), nil, 4, 1<<20)
 	body, w := l.parseWork("words", `{"docId":"d","title":"T","text":"words"}`)
 	wantTold(t, "bm25", handle(t, h, body), "index")
 	if got := l.stagedAs(w); !slices.Equal(got, []string{"T|words"}) {
@@ -226,7 +226,7 @@ func TestAKnowledgeBaseWithoutVectorsNeedsNone(t *testing.T) {
 
 func TestATitleAloneIsAChunk(t *testing.T) {
 	l := newLab(t, nil)
-	h := stage.New(l.store, &publisher{}, &parser{title: "Found inside"}, 4, 1<<20)
+	h := stage.New(l.store, &publisher{}, &parser{title: "Found inside"}, nil, 4, 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"d","text":""}`)
 	wantTold(t, "title only", handle(t, h, body), "embed")
 	if got := l.stagedAs(w); !slices.Equal(got, []string{"Found inside|"}) {
@@ -245,7 +245,7 @@ func TestLongTitlesLeaveRoomForText(t *testing.T) {
 	title := strings.Repeat("überlang ", 200) // 2,000 bytes
 	text := strings.TrimSpace(strings.Repeat("words of the text ", 100))
 	for _, kb := range []string{"docs", "small"} {
-		h := stage.New(l.store, &publisher{}, &parser{}, 4, 1<<20)
+		h := stage.New(l.store, &publisher{}, &parser{}, nil, 4, 1<<20)
 		body, w := l.parseWork(kb, `{"docId":"d","title":"`+title+`","text":"`+text+`"}`)
 		handle(t, h, body)
 		var all []string
@@ -271,7 +271,7 @@ func TestLongTitlesLeaveRoomForText(t *testing.T) {
 func TestWhatTheParserIsTold(t *testing.T) {
 	l := newLab(t, nil)
 	p := &parser{}
-	h := stage.New(l.store, &publisher{}, p, 4, 1<<20)
+	h := stage.New(l.store, &publisher{}, p, nil, 4, 1<<20)
 	for _, body := range []string{
 		`{"docId":"d.md","ossKey":"folder/key.txt","title":"T","contentType":"a/b","text":"x"}`, `{"docId":"named.md","ossKey":"key","text":"x"}`,
 	} {
@@ -305,7 +305,7 @@ func TestDocumentsOverTheBudgetAreParsedAlone(t *testing.T) {
 		bodies[i], _ = l.parseWork("docs", `{"docId":"`+string(rune('a'+i))+`","text":"`+text+`"}`)
 	}
 	p := &parser{release: make(chan struct{})}
-	h := stage.New(l.store, &publisher{}, p, 4, 1000)
+	h := stage.New(l.store, &publisher{}, p, nil, 4, 1000)
 	errs := make(chan error, 4)
 	run := func(body []byte) {
 		go func() {
@@ -338,7 +338,7 @@ func TestDocumentsOverTheBudgetAreParsedAlone(t *testing.T) {
 
 func TestPermanentErrorsOfParsingNameAField(t *testing.T) {
 	l := newLab(t, nil)
-	h := stage.New(l.store, &publisher{}, readers(t), 4, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), nil, 4, 1<<20)
 	for _, c := range []struct {
 		body, field string
 		code        messages.Code
@@ -362,7 +362,7 @@ func TestPermanentErrorsOfParsingNameAField(t *testing.T) {
 func TestParsingThatComesTooLateIsStale(t *testing.T) {
 	l := newLab(t, nil)
 	p := &parser{}
-	h := stage.New(l.store, &publisher{}, p, 4, 1<<20)
+	h := stage.New(l.store, &publisher{}, p, nil, 4, 1<<20)
 	old, _ := l.parseWork("docs", `{"docId":"d","text":"old"}`)
 	newer, _ := l.parseWork("docs", `{"docId":"d","text":"new"}`)
 	if _, err := h.Handle(t.Context(), old); !errors.Is(err, pgstore.ErrStale) {
@@ -381,7 +381,7 @@ func TestParsingThatComesTooLateIsStale(t *testing.T) {
 
 func TestAReparseHasIDsOfItsOwn(t *testing.T) {
 	l := newLab(t, nil)
-	h := stage.New(l.store, &publisher{}, readers(t), 4, 1<<20)
+	h := stage.New(l.store, &publisher{}, readers(t), nil, 4, 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"d","text":"words"}`)
 	first := handle(t, h, body)
 	run, err := l.store.ResetStaging(t.Context(), w.Ref)

@@ -4,7 +4,9 @@ SELECT d.doc_id, d.subspace, d.status, d.version, coalesce(d.live_version, 0), d
        CASE WHEN v.version = d.live_version THEN d.live_metadata ELSE coalesce(v.metadata, '{}') END,
        coalesce(v.content_type, ''), coalesce(v.size_bytes, 0), coalesce(b.chunks, v.chunks, 0), coalesce(b.reused, v.reused, 0), coalesce(b.tokens, v.tokens, 0),
        coalesce(b.warnings, v.warnings, '{}'), v.error, coalesce(v.submitted_at, d.updated_at),
-       CASE WHEN d.status = 'Ready' THEN coalesce(b.chunks, v.chunks, 0) ELSE 0 END, coalesce(v.reactivated, 0), d.key, pg_is_in_recovery()
+       CASE WHEN d.status = 'Ready' THEN coalesce(b.chunks, v.chunks, 0) ELSE 0 END, coalesce(v.reactivated, 0),
+       CASE WHEN v.split THEN (SELECT s.lines FROM document_splits s WHERE s.document_key = d.key AND s.version = d.version) END,
+       d.key, pg_is_in_recovery()
 FROM documents d
 LEFT JOIN document_versions v ON v.document_key = d.key AND v.version = d.version
 LEFT JOIN generations g ON g.kb_id = d.kb_id AND g.state = 'live'

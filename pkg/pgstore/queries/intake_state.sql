@@ -1,4 +1,4 @@
-SELECT w.i, v.generation, v.title, v.oss_key, v.content_type, v.metadata, v.sha256,
+SELECT w.i, v.generation, v.title, v.oss_key, v.content_type, v.metadata, v.sha256, coalesce(v.split, false),
        n.order_ns, n.order_seq,
        r.document_key, r.version, r.outcome, r.overtaken
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY w(kb_id, subspace, doc_id, source, i)

@@ -20,7 +20,7 @@ WITH w AS (
     RETURNING d.key
 )
 SELECT w.i, v.title, v.oss_key, v.content_type, v.sha256, v.size_bytes, v.chunks, v.run,
-       g.id, g.space, g.parser, g.chunking, g.analyzer, b.key IS NOT NULL, p.data
+       g.id, g.space, g.parser, g.chunking, g.analyzer, b.key IS NOT NULL, p.data, v.split
 FROM w
 JOIN live ON live.i = w.i
 JOIN documents d ON d.key = w.key AND d.version = w.version AND d.kb_id = w.kb_id AND d.status IN ('Pending', 'Indexing')

@@ -183,7 +183,14 @@ func printDocument(w io.Writer, d documentDetail) error {
 	line("version", "%d, retrievable: %s", d.Version, live)
 	line("title", "%s", d.Title)
 	line("content", "%s, %d bytes", orNone(d.ContentType), d.SizeBytes)
-	line("chunks", "%d, %d with vectors, %d of them known before", d.Chunks, d.Embedded, d.Reused)
+	if l := d.Lines; l != nil {
+		line("lines", "%d: %d accepted, %d unchanged, %d superseded, %d failed", l.Total, l.Accepted, l.Unchanged, l.Superseded, l.Failed)
+		for _, e := range l.Errors {
+			line("", "line %d %s: %v", e.Line, e.DocID, &e.Error)
+		}
+	} else {
+		line("chunks", "%d, %d with vectors, %d of them known before", d.Chunks, d.Embedded, d.Reused)
+	}
 	if len(d.Metadata) > 0 {
 		line("metadata", "%s", d.Metadata)
 	}

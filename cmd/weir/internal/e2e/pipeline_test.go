@@ -33,6 +33,7 @@ func TestPipeline(t *testing.T) {
 		{"edited paragraph", editedParagraph},
 		{"uploads", uploads},
 		{"upload twice", uploadTwice},
+		{"split file", splitFile},
 		{"two tenants", twoTenants},
 		{"subspaces", subspaces},
 		{"filters", filters},

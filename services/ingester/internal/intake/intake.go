@@ -23,6 +23,7 @@ type Store interface {
 	LoadKB(ctx context.Context, tenant, name string) (pgstore.KB, error)
 	PutBlob(ctx context.Context, kbID int64, b pgstore.Blob, r io.Reader) error
 	AcceptSubmit(ctx context.Context, sub pgstore.Submission) (pgstore.Acceptance, error)
+	AcceptLines(ctx context.Context, parent messages.Ref, subs []pgstore.Submission) ([]pgstore.Acceptance, error)
 	DeleteDocument(ctx context.Context, d pgstore.Deletion) (pgstore.Acceptance, error)
 	Answered(ctx context.Context, kbID int64, source string) (pgstore.Acceptance, bool, error)
 }
@@ -178,6 +179,7 @@ func (in *Intake) prepare(kb pgstore.KB, from From, s *messages.Submit) (pgstore
 		if s.Upload.Size > in.maxBytes {
 			return sub, in.tooLarge(s.Upload.Size)
 		}
+		sub.Split = isLines(sub.ContentType, sub.OSSKey, s.DocID)
 		return sub, nil
 	}
 	content := contentOf(s)
@@ -289,6 +291,9 @@ func statusOf(a pgstore.Acceptance) messages.DocumentStatus {
 	case pgstore.Superseded:
 		return messages.StatusSuperseded
 	case pgstore.Removed:
+		if a.Status == messages.StatusDeleting { // its lines are being removed
+			return messages.StatusDeleting
+		}
 		return messages.StatusDeleted
 	case pgstore.MetadataOnly:
 		return messages.StatusReady

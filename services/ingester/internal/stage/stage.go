@@ -44,11 +44,17 @@ type Parser interface {
 	Parse(ctx context.Context, in worker.Input) (parse.Document, error)
 }
 
+// Splitter takes the lines of a file in.
+type Splitter interface {
+	Split(ctx context.Context, ref messages.Ref, blob pgstore.Blob) error
+}
+
 // Handler handles parse work. Safe for concurrent use.
 type Handler struct {
 	store   Store
 	publish Publisher
 	parser  Parser
+	split   Splitter
 	memory  *semaphore.Weighted // bytes of content being parsed
 	budget  int64
 	slots   *semaphore.Weighted // documents being parsed
@@ -67,15 +73,16 @@ const smallContent = 1 << 20
 
 // New returns a handler that parses so many contents at once, while they fit in about memory bytes together; a
 // larger one is parsed alone. Those it handles beyond that wait for the database or for their turn.
-func New(store Store, publish Publisher, parser Parser, parallel int, memory int64) *Handler {
+func New(store Store, publish Publisher, parser Parser, split Splitter, parallel int, memory int64) *Handler {
 	return &Handler{
-		store: store, publish: publish, parser: parser, memory: semaphore.NewWeighted(memory), budget: memory,
+		store: store, publish: publish, parser: parser, split: split, memory: semaphore.NewWeighted(memory), budget: memory,
 		slots: semaphore.NewWeighted(int64(parallel)), now: time.Now,
 	}
 }
 
 // Handle parses, chunks, analyses and stages a version, and returns the work that follows: messages to
-// embed what is not known, or to index where nothing is left to embed. Run again after a crash at any
+// embed what is not known, or to index where nothing is left to embed. A version that is split has its lines taken in
+// instead, and nothing follows of itself. Run again after a crash at any
 // line it returns the same messages.
 func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error) {
 	var w messages.ParseWork
@@ -97,9 +104,12 @@ func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error
 	}
 	var out []bus.Message
 	g.Go(func() (err error) {
-		if v.Staged {
+		switch {
+		case v.Split:
+			err = inField(h.split.Split(ctx, ref, v.Blob))
+		case v.Staged:
 			out, err = h.follow(ctx, ref, nil, nil)
-		} else {
+		default:
 			out, err = h.build(ctx, ref, v)
 		}
 		return err

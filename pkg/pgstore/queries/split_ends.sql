@@ -1,0 +1,6 @@
+SELECT e.document_key, e.version, e.status, e.lines, e.error, d.subspace, d.doc_id, k.id, k.tenant, k.name
+FROM split_ends e
+JOIN documents d ON d.key = e.document_key
+JOIN knowledge_bases k ON k.id = d.kb_id
+ORDER BY e.document_key, e.version
+LIMIT $1

@@ -1,0 +1,1 @@
+DELETE FROM split_ends WHERE document_key = $1 AND version = $2
