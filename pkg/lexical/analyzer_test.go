@@ -3,6 +3,7 @@ package lexical
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -117,5 +118,23 @@ func TestDocumentAllocatesItsResultOnly(t *testing.T) {
 		if got := testing.AllocsPerRun(50, func() { a.Document("Brokers", text) }); got > 8 {
 			t.Errorf("%s: got %.0f allocations a document, want at most 8", name, got)
 		}
+	}
+}
+
+func TestPartsStandWhereTheirTextIs(t *testing.T) {
+	t.Parallel()
+	const text = "see __fooBar_qux__ there"
+	found := 0
+	for _, tok := range lex1(t).Analyze(text) {
+		if tok.Kind != Part {
+			continue
+		}
+		found++
+		if got := strings.ToLower(text[tok.Start:tok.End]); got != tok.Term {
+			t.Errorf("part %q stands at %q", tok.Term, got)
+		}
+	}
+	if found != 4 {
+		t.Errorf("got %d parts, want foobar, foo, bar and qux", found)
 	}
 }
