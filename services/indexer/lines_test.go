@@ -169,6 +169,34 @@ func TestADeleteOfAFileEndsWithItsLines(t *testing.T) {
 	}
 }
 
+func TestLinesGoWithADocumentThatIsSplitNoMore(t *testing.T) {
+	l := newLab(t)
+	pub := &recorder{}
+	e := lines.New(l.store, pub, testkit.Logger(t))
+	l.split("f", "a")
+	l.lineEnds(messages.StatusReady, "a")
+	l.submit("f", "not split")
+	pass := func(want ...string) {
+		t.Helper()
+		if err := e.Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := pub.told(t); !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
+		}
+	}
+	pass()
+	l.lineEnds(messages.StatusFailed, "f")
+	pass() // a version that failed leaves what was there before
+	l.seq++
+	order := pgstore.Order{At: time.Unix(1_700_000_000, int64(l.seq)), Seq: l.seq} //nolint:gosec // small
+	if _, err := l.store.DeleteDocument(t.Context(), pgstore.Deletion{KB: l.kb, Subspace: messages.DefaultSubspace, DocID: "f", Source: "del", SubmitID: "del", Order: order}); err != nil {
+		t.Fatal(err)
+	}
+	pass("Deleted a v2")
+	pass()
+}
+
 // A line that is taken in while its file is overtaken would be left behind for ever.
 func TestNoLineIsTakenInOnceItsFileIsOvertaken(t *testing.T) {
 	l := newLab(t)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/testkit"
@@ -158,4 +159,34 @@ func deletedFile(s *system, ev *events) {
 	if got := docsOf(s.ask("docs", "document split again", fullText)); got != "valve" {
 		s.t.Errorf("split again: found %q, want the line alone", got)
 	}
+}
+
+// A file whose work, and that of its lines, is lost with the streams again and again still ends, with all of its lines.
+func TestASplitFileOutlivesTheStreams(t *testing.T) {
+	l := losing{start(t, options{reconcile: lookEvery})}
+	l.createKB(messages.CreateKB{KnowledgeBaseName: "docs", Metadata: messages.MetadataSchema{{Name: "origin", Type: messages.TypeString}}})
+	l.fake.Always(slow())
+	const n = 300
+	content := make([]string, n)
+	for i := range content {
+		content[i] = fmt.Sprintf(`{"docId":"d%d","text":"Line %d of the file."}`, i, i)
+	}
+	l.file("m", "all.jsonl", content...)
+	for _, taken := range []int{0, 1, n / 2, n} {
+		testkit.Eventually(t, outcomeWait, func() error {
+			if got := l.count(`SELECT count(*) FROM documents WHERE version > 0`); got <= taken {
+				return fmt.Errorf("got %d documents, want more than %d", got, taken)
+			}
+			return nil
+		})
+		for _, stream := range []string{messages.StreamParse, messages.StreamEmbed, messages.StreamIndex} {
+			l.purge(stream)
+		}
+	}
+	l.until("Ready documents", n+1, `SELECT count(*) FROM documents WHERE status = 'Ready'`)
+	wantLines(l.system, "file", l.document("docs", "all.jsonl").Lines, n, n, 0, 0)
+	if got := l.count(`SELECT count(*) FROM chunks`); got != n {
+		t.Errorf("got %d chunks, want one a line", got)
+	}
+	l.settled()
 }

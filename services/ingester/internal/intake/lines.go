@@ -56,7 +56,8 @@ type LineVerdict struct {
 func (in *Intake) TakeLines(ctx context.Context, p Parent, lines []Line) ([]LineVerdict, error) {
 	for try := 1; ; try++ {
 		verdicts, err := in.takeLines(ctx, p, lines)
-		if try == retries || !errors.Is(err, pgstore.ErrKBChanged) && !errors.Is(err, pgstore.ErrBlobGone) {
+		// A conflict may come of a submit of the file itself that shares a transaction with one of a line.
+		if try == retries || !errors.Is(err, pgstore.ErrKBChanged) && !errors.Is(err, pgstore.ErrBlobGone) && !pgstore.Conflict(err) {
 			return verdicts, err
 		}
 		in.kbs.forget(p.Ref.Tenant, p.Ref.KB)
