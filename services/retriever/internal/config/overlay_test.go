@@ -16,8 +16,14 @@ func samples(t *testing.T, leaf reflect.Type) (a, b reflect.Value) {
 	one, two, yes, no, x, y := 1, 2, true, false, 0.25, 0.5
 	k, l := json.Number("3"), json.Number("4")
 	for _, pair := range [][2]any{
-		{&one, &two}, {&yes, &no}, {&x, &y}, {&k, &l}, {"a", "b"}, {messages.RerankRRF, messages.RerankWeight},
-		{[]messages.SearchType{messages.DenseVector}, []messages.SearchType{messages.FullText}}, {[]string{"a"}, []string{"b", "c"}},
+		{&one, &two},
+		{&yes, &no},
+		{&x, &y},
+		{&k, &l},
+		{"a", "b"},
+		{messages.RerankRRF, messages.RerankWeight},
+		{[]messages.SearchType{messages.DenseVector}, []messages.SearchType{messages.FullText}},
+		{[]string{"a"}, []string{"b", "c"}},
 		{json.RawMessage(`1`), json.RawMessage(`2`)},
 	} {
 		if v := reflect.ValueOf(pair[0]); v.Type() == leaf {
