@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +21,9 @@ import (
 // recorder remembers what is published, while it works.
 type recorder struct {
 	broken bool
-	sent   []bus.Message
+
+	mu   sync.Mutex
+	sent []bus.Message // read it when nobody publishes any more
 }
 
 var errBusAway = errors.New("the bus is away")
@@ -29,6 +32,8 @@ func (p *recorder) PublishAck(_ context.Context, msgs ...bus.Message) ([]bus.Ack
 	if p.broken {
 		return nil, errBusAway
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.sent = append(p.sent, msgs...)
 	return make([]bus.Ack, len(msgs)), nil
 }
