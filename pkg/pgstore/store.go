@@ -97,10 +97,15 @@ func Retryable(err error) bool {
 }
 
 // Conflict reports whether err is a lost race with another transaction: running the same thing again
-// is right.
+// is right. So it is where a row finds no partition: a connection may know the partitions as they were before
+// another attached or detached one.
 func Conflict(err error) bool {
+	const serialization, deadlock, check = "40001", "40P01", "23514"
 	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && (pgErr.Code == "40001" || pgErr.Code == "40P01")
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	return pgErr.Code == serialization || pgErr.Code == deadlock || pgErr.Code == check && pgErr.ConstraintName == ""
 }
 
 // pipelined runs fn on one connection. fn sends BEGIN as the first statement of its first batch and COMMIT as
