@@ -124,7 +124,7 @@ const maxPooledTokens = 1 << 13
 
 func (a *Analyzer) release(s *scratch) {
 	if cap(s.tokens) > maxPooledTokens {
-		*s = scratch{short: s.short, near: s.near, iter: s.iter, build: newBuilder(a.hash)}
+		*s = scratch{short: s.short, near: s.near, docs: s.docs, iter: s.iter, build: newBuilder(a.hash)}
 	}
 	s.forget()
 	a.scratches.Put(s)

@@ -1,6 +1,7 @@
 package lexical
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,10 @@ const (
 		"在等待时间内未被确认的消息会再次投递。在實踐中，這意味著每個處理程序都必須是冪等的：同一文檔可能到達兩次，" +
 		"或者旧版本在新版本之后到达。索引器的事务在替换任何行之前会比较版本（例如 v1.27.3），读者看到的要么是完整的旧文档，" +
 		"要么是完整的新文档。吞吐量取决于批量大小、网络延迟和 fsync 行为。"
+	benchOthers = "Jeder Verbraucher führt seine eigene Position, daher hält ein langsamer Leser einen schnellen nie auf. " +
+		"Каждый потребитель хранит свою позицию, поэтому медленный читатель никогда не задерживает быстрого. " +
+		"Cada consumidor guarda su propia posición; así un lector lento nunca detiene a otro más rápido. " +
+		"يحتفظ كل مستهلك بموضعه الخاص، لذلك لا يعطل القارئ البطيء القارئ السريع أبدا. "
 )
 
 func benchTexts(sample string) []string {
@@ -34,20 +39,49 @@ func benchTexts(sample string) []string {
 	return texts
 }
 
-func BenchmarkDocument(b *testing.B) {
-	for name, sample := range map[string]string{"english": benchEnglish, "chinese": benchChinese} {
-		b.Run(name, func(b *testing.B) {
-			a := lex1(b)
-			texts := benchTexts(sample)
-			bytes := 0
-			for _, text := range texts {
-				bytes += len(text)
+// manyWords returns texts of 180 words each, of 40,000 words whose frequencies fall as those of a language do.
+func manyWords(n int) []string {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rnd, 1.1, 4, 40_000)
+	texts := make([]string, n)
+	for i := range texts {
+		var b strings.Builder
+		for range 180 {
+			b.WriteByte('w')
+			for k := zipf.Uint64() + 26; k > 0; k /= 26 {
+				b.WriteByte(byte('a' + k%26))
 			}
-			b.SetBytes(int64(bytes / len(texts)))
+			b.WriteByte(' ')
+		}
+		texts[i] = b.String()
+	}
+	return texts
+}
+
+func BenchmarkDocument(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		texts []string
+	}{
+		{"english", benchTexts(benchEnglish)},
+		{"chinese", benchTexts(benchChinese)},
+		{"mixed", benchTexts(benchEnglish + benchChinese + benchOthers)},
+		{"manywords", manyWords(2000)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			a := lex1(b)
+			bytes, tokens := 0, 0
+			for _, text := range c.texts {
+				bytes += len(text)
+				tokens += a.Document("Brokers and delivery", text).Length
+			}
+			b.SetBytes(int64(bytes / len(c.texts)))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				a.Document("Brokers and delivery", texts[i%len(texts)])
+				a.Document("Brokers and delivery", c.texts[i%len(c.texts)])
 			}
+			perDocument := float64(tokens) / float64(len(c.texts))
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/perDocument, "ns/token")
 		})
 	}
 }

@@ -57,9 +57,7 @@ type Document struct {
 func (a *Analyzer) Document(context, text string) Document {
 	s := a.scratch()
 	defer a.release(s)
-	if s.near == nil && s.short != nil {
-		s.near = new(near)
-	}
+	s.countDocument()
 	s.tokens = s.tokens[:0]
 	s.segment(a, s.normalize(context, a.han))
 	inContext := len(s.tokens)

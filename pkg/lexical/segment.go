@@ -10,7 +10,8 @@ import (
 // scratch is the working memory of one analysis.
 type scratch struct {
 	short  *shortcuts // of the analyzer; nil for none
-	near   *near      // nil unless Document and shortcuts are used
+	near   *near      // nil until it pays
+	docs   int        // how many documents were made with this scratch
 	edits  [3]edit
 	tokens []Token
 	iter   *words.Iterator[string]
@@ -27,6 +28,18 @@ func (s *scratch) forget() {
 	s.tokens = s.tokens[:0]
 	s.iter.SetText("")
 	s.build.forget()
+}
+
+// nearAfter is how many documents a scratch makes before it gets a near: one that the collector takes away
+// before, since there is little to do, would not earn back what a near costs.
+const nearAfter = 8
+
+// countDocument readies the scratch for one more document.
+func (s *scratch) countDocument() {
+	s.docs++
+	if s.docs > nearAfter && s.near == nil && s.short != nil {
+		s.near = new(near)
+	}
 }
 
 // group is a set of scripts written without spaces whose characters may pair up.
