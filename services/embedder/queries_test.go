@@ -2,6 +2,7 @@ package embedder_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,11 @@ func TestQueryGoesAheadOfWork(t *testing.T) {
 	w := start(t, fakeserver.Options{Latency: 100 * time.Millisecond}, func(c *embedder.Config) { c.InFlight = 2 })
 	var all []messages.EmbedWork
 	for _, doc := range strings.Split("a b c d e f g h i j k l m n o p", " ") {
-		all = append(all, message(doc, "passage: "+doc))
+		texts := make([]string, 40) // too many for two messages to share a request
+		for i := range texts {
+			texts[i] = fmt.Sprintf("passage: %s %d", doc, i)
+		}
+		all = append(all, message(doc, texts...))
 	}
 	w.publish(all...)
 	w.stored(messages.StreamIndex, 1, 10*time.Second)
