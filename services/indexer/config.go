@@ -38,7 +38,7 @@ type Config struct {
 	// Rerank is the rerank models that knowledge bases may name in their defaults: those of the retriever.
 	Rerank service.RerankProviders
 	// JobLease is how long a job waits for an indexer that died while it ran it; 0: 15 s. JobWindow is how many
-	// documents of a job are on their way at once; 0: 32. More is faster and slows queries and submits down.
+	// documents of a job are on their way at once; 0: 6. More is faster and slows queries and submits down.
 	JobLease  time.Duration
 	JobWindow int
 	// DrainTimeout is how long work in hand may take at the end; 0: 15 s.
@@ -51,7 +51,7 @@ func DefaultConfig() Config {
 	return Config{
 		Workers: 256, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond, GroupSpacing: time.Second,
 		ReconcileEvery: time.Minute, Grace: time.Minute, HousekeepingEvery: 5 * time.Minute, QueryGrace: 2 * time.Minute,
-		Model: space.Model, Dims: space.Dims, JobLease: 15 * time.Second, JobWindow: 32, DrainTimeout: 15 * time.Second,
+		Model: space.Model, Dims: space.Dims, JobLease: 15 * time.Second, JobWindow: 6, DrainTimeout: 15 * time.Second,
 	}
 }
 

@@ -52,7 +52,7 @@ type Config struct {
 	Owner string // of leases, for people
 	// Lease is how long a job waits for a runner that died; 0: 15 s.
 	Lease time.Duration
-	// Window is how many documents of a job are on their way at once; 0: 32. They share the lane of their
+	// Window is how many documents of a job are on their way at once; 0: 6. They share the lane of their
 	// knowledge base with its submits, which wait no longer than these take, and the processors with queries.
 	Window int
 	// Idle is the time between looks for jobs; 0: 1 s. Tick is that between looks at a running one; 0: 50 ms.
@@ -70,7 +70,7 @@ func (c Config) WithDefaults() Config {
 		}
 	}
 	if c.Window == 0 {
-		c.Window = 32
+		c.Window = 6
 	}
 	return c
 }
