@@ -30,7 +30,7 @@ type losing struct{ *system }
 // embedding server is told how to behave.
 func startLosing(t *testing.T, fault *fakeserver.Fault) losing {
 	t.Helper()
-	l := losing{start(t, options{reconcile: lookEvery})}
+	l := losing{start(t, options{reconcile: lookEvery, embedding: 4})} // fewer in hand than there are documents
 	l.createKB(messages.CreateKB{KnowledgeBaseName: "docs"})
 	l.fake.Always(fault)
 	for i := range lossDocs {

@@ -60,6 +60,7 @@ type options struct {
 	maxBytes   int64                                     // of a document; 0: the default
 	housekeep  time.Duration                             // time between rounds of purging; 0: the default
 	queryGrace time.Duration                             // how long a deleted knowledge base's data stays; 0: the default
+	embedding  int                                       // messages that the embedder has in hand; 0: the default
 }
 
 func start(t testing.TB, o options) *system {
@@ -130,7 +131,7 @@ func (s *system) run(o options, embeddingURL string, connect testkit.Connect) {
 	add(ingester.New(ingester.Config{MaxDocumentBytes: o.maxBytes}, ingester.Deps{
 		JS: js(), Store: store, Logger: log, Tracer: tracer("ingester"), Ready: isReady,
 	}))
-	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: o.dims}, embedder.Deps{
+	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: o.dims, Workers: o.embedding}, embedder.Deps{
 		JS: js(), Logger: log, Tracer: tracer("embedder"), Ready: isReady,
 	}))
 	add(indexer.New(indexer.Config{
