@@ -161,7 +161,7 @@ func (j *Joiner[In, Out]) once(in []In) (results []Result[Out], err error) {
 	return results, err
 }
 
-// Waiting is how many calls wait for a batch, for metrics.
+// Waiting is how many calls wait for a batch.
 func (j *Joiner[In, Out]) Waiting() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,20 +64,11 @@ func do(t *testing.T, j *batch.Joiner[int, int], numbers ...int) (wait func() ma
 			defer mu.Unlock()
 			got[n] = fmt.Sprint(out)
 			if err != nil {
-				got[n], _, _ = cutLine(err.Error())
+				got[n], _, _ = strings.Cut(err.Error(), "\n")
 			}
 		})
 	}
 	return func() map[int]string { wg.Wait(); return got }
-}
-
-func cutLine(s string) (string, string, bool) {
-	for i, c := range s {
-		if c == '\n' {
-			return s[:i], s[i+1:], true
-		}
-	}
-	return s, "", false
 }
 
 func TestCallsThatComeWhileOthersRunGoTogether(t *testing.T) {
