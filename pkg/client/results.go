@@ -30,8 +30,8 @@ type SearchResult struct {
 // UnmarshalJSON refuses a result without its required keys.
 func (r *SearchResult) UnmarshalJSON(data []byte) error {
 	type plain SearchResult
-	out := plain{Metadata: map[string]any{}}
-	seen, err := decodeResult(data, &out)
+	var out plain
+	seen, err := decodeResult(data, &out, &out.Metadata)
 	if err == nil {
 		required := []string{"id", "text", "score"}
 		if out.RetrievalPath == messages.PathFilter {
@@ -39,14 +39,10 @@ func (r *SearchResult) UnmarshalJSON(data []byte) error {
 		}
 		err = require("search result", seen, required)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		*r = SearchResult(out)
 	}
-	if out.Metadata == nil {
-		out.Metadata = map[string]any{}
-	}
-	*r = SearchResult(out)
-	return nil
+	return err
 }
 
 // RetrievalResult is a passage as a retriever returns it. As JSON it must have text and score.
@@ -65,19 +61,15 @@ type RetrievalResult struct {
 // UnmarshalJSON refuses a result without its required keys.
 func (r *RetrievalResult) UnmarshalJSON(data []byte) error {
 	type plain RetrievalResult
-	out := plain{Metadata: map[string]any{}}
-	seen, err := decodeResult(data, &out)
+	var out plain
+	seen, err := decodeResult(data, &out, &out.Metadata)
 	if err == nil {
 		err = require("retrieval result", seen, []string{"text", "score"})
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		*r = RetrievalResult(out)
 	}
-	if out.Metadata == nil {
-		out.Metadata = map[string]any{}
-	}
-	*r = RetrievalResult(out)
-	return nil
+	return err
 }
 
 // MultiKBRetrievalResult is a passage that one or several knowledge bases hold. As JSON it must have text,
@@ -106,19 +98,15 @@ type ResultSource struct {
 // UnmarshalJSON refuses a result without its required keys.
 func (e *MultiKBRetrievalResult) UnmarshalJSON(data []byte) error {
 	type plain MultiKBRetrievalResult
-	out := plain{Metadata: map[string]any{}, KBIDs: []string{}}
-	seen, err := decodeResult(data, &out)
+	out := plain{KBIDs: []string{}}
+	seen, err := decodeResult(data, &out, &out.Metadata)
 	if err == nil {
 		err = require("multi-KB retrieval result", seen, []string{"text", "score", "rawScore", "rawScoreScaled"})
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		*e = MultiKBRetrievalResult(out)
 	}
-	if out.Metadata == nil {
-		out.Metadata = map[string]any{}
-	}
-	*e = MultiKBRetrievalResult(out)
-	return nil
+	return err
 }
 
 // SearchReply is what Search returns.
@@ -129,15 +117,20 @@ type SearchReply struct {
 	Diagnostics messages.Diagnostics `json:"diagnostics"`
 }
 
-// decodeResult decodes without losing digits and returns the keys that have a value.
-func decodeResult(data []byte, into any) (seen map[string]json.RawMessage, err error) {
+// decodeResult decodes without losing digits and returns the keys that have a value. Metadata that is not there is
+// empty.
+func decodeResult(data []byte, into any, metadata *map[string]any) (seen map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(data, &seen); err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(seen, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	return seen, dec.Decode(into)
+	err = dec.Decode(into)
+	if *metadata == nil {
+		*metadata = map[string]any{}
+	}
+	return seen, err
 }
 
 func require(what string, seen map[string]json.RawMessage, keys []string) error {

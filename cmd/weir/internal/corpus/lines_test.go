@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -35,17 +33,7 @@ func TestLargeLines(t *testing.T) {
 	l.warm()
 	peak, stop := highest()
 	before := resident()
-	l.upload(file, "large.jsonl")
-	body, err := messages.Encode(messages.Submit{
-		DocID: "large.jsonl", Subspace: "large", ContentType: "application/jsonl", Upload: &messages.Upload{Object: "large.jsonl", Size: size},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	if _, err := l.js.Publish(t.Context(), messages.SubmitSubject(tenant, kbName), body, jetstream.WithMsgID("lines")); err != nil {
-		t.Fatal(err)
-	}
+	began := l.publishLarge(file, "lines", "application/jsonl", size)
 	e, err := l.wait("lines")
 	for err != nil && time.Since(began) < *linesFor {
 		e, err = l.wait("lines")
@@ -56,10 +44,7 @@ func TestLargeLines(t *testing.T) {
 	if err != nil || e.Status != messages.StatusReady || e.Lines == nil || e.Lines.Accepted != n || e.Lines.Failed != 0 {
 		t.Fatalf("ended %+v, error %v, want %d lines", e, err, n)
 	}
-	const service = 300 << 20
-	if peak.Load() > service {
-		t.Errorf("the process held %d MiB, want at most %d", peak.Load()>>20, service>>20)
-	}
+	withinService(t, peak)
 }
 
 // writeLines makes a file of lines of about so many bytes each, of words that repeat as those of texts do.
