@@ -123,17 +123,18 @@ func (s *Store) acceptAll(ctx context.Context, subs []Submission, first func(*pg
 	out := make([]Acceptance, len(subs))
 	for _, round := range rounds(subs, Submission.identity) {
 		if err := s.acceptRound(ctx, subs, typed, round, out, first); err != nil {
-			return nil, fmt.Errorf("accept %s: %w", described(subs), err)
+			return nil, fmt.Errorf("accept %s: %w", described(subs, "submits", func(s Submission) string { return s.DocID }), err)
 		}
 	}
 	return out, nil
 }
 
-func described(subs []Submission) string {
-	if len(subs) == 1 {
-		return subs[0].DocID
+// described names the one item of a list, or says how many of what there are.
+func described[T any](items []T, what string, id func(T) string) string {
+	if len(items) == 1 {
+		return id(items[0])
 	}
-	return fmt.Sprintf("%d submits", len(subs))
+	return fmt.Sprintf("%d %s", len(items), what)
 }
 
 // rounds divides the places of items so that no key occurs twice in a round, and each comes in its order.

@@ -94,16 +94,9 @@ func (s *Store) beginSubmits(ctx context.Context, refs []messages.Ref) ([]*Versi
 		return conn.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("begin parse of %s: %w", describedRefs(refs), err)
+		return nil, fmt.Errorf("begin parse of %s: %w", described(refs, "versions", func(r messages.Ref) string { return r.DocID }), err)
 	}
 	return out, nil
-}
-
-func describedRefs(refs []messages.Ref) string {
-	if len(refs) == 1 {
-		return refs[0].DocID
-	}
-	return fmt.Sprintf("%d versions", len(refs))
 }
 
 func scanVersion(into **Version, row pgx.Rows, i *int64) error {
@@ -183,10 +176,7 @@ func (s *Store) StageAll(ctx context.Context, stagings []Staging) ([]Staged, err
 			w.places = append(w.places, i)
 		}
 		if err := s.pipelined(ctx, func(conn *pgxpool.Conn) error { return w.run(ctx, conn) }); err != nil {
-			if len(stagings) == 1 {
-				return nil, fmt.Errorf("stage %s: %w", stagings[0].Ref.DocID, err)
-			}
-			return nil, fmt.Errorf("stage %d versions: %w", len(stagings), err)
+			return nil, fmt.Errorf("stage %s: %w", described(stagings, "versions", func(st Staging) string { return st.Ref.DocID }), err)
 		}
 	}
 	return out, nil
