@@ -36,8 +36,10 @@ func decode(data []byte, declared string) (decoded, error) {
 	if enc == nil && bytes.Contains(data, []byte("\x1b$B")) && ascii(data) {
 		enc, name = lookupCharset("iso-2022-jp")
 	}
-	if utf8.Valid(trimUTF8Mark(data)) && !escapes(data, name) && !looksBinary(string(data)) {
-		return valid(trimUTF8Mark(data), declared, name), nil
+	if utf8.Valid(data) && !escapes(data, name) {
+		if text := string(trimUTF8Mark(data)); !looksBinary(text) {
+			return valid(text, declared, name), nil
+		}
 	}
 	if enc != nil {
 		if text, ok := strict(enc, name, data); ok {
@@ -57,9 +59,9 @@ func decode(data []byte, declared string) (decoded, error) {
 	return d, nil
 }
 
-func valid(data []byte, declared, name string) decoded {
-	d := decoded{text: string(data), charset: "UTF-8"}
-	if declared != "" && name != "UTF-8" && !ascii(data) {
+func valid(text, declared, name string) decoded {
+	d := decoded{text: text, charset: "UTF-8"}
+	if declared != "" && name != "UTF-8" && !ascii(text) {
 		d.warnings = []string{"the content is UTF-8, not the declared charset"}
 	}
 	return d
@@ -211,13 +213,13 @@ func looksBinary(text string) bool {
 	if len(text) > window {
 		text = text[:window]
 	}
-	odd := 0
-	for i := 0; i < len(text); i++ {
+	controls := 0
+	for i := odd(text, 0); i < len(text); i = odd(text, i+1) {
 		switch c := text[i]; {
 		case c >= ' ' && c != 0x7f, c == '\t', c == '\n', c == '\r', c == '\f', c == '\v', c == '\b', c == 0x1b:
 		default:
-			odd++
+			controls++
 		}
 	}
-	return odd > few && odd*100 > len(text) || odd > 0 && odd*2 > len(text)
+	return controls > few && controls*100 > len(text) || controls > 0 && controls*2 > len(text)
 }

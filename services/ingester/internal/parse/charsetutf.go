@@ -114,9 +114,9 @@ func trimUTF8Mark(data []byte) []byte {
 	return data
 }
 
-func ascii(data []byte) bool {
-	for _, c := range data {
-		if c >= utf8.RuneSelf {
+func ascii[T string | []byte](data T) bool {
+	for i := range len(data) {
+		if data[i] >= utf8.RuneSelf {
 			return false
 		}
 	}

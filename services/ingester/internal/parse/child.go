@@ -16,10 +16,10 @@ func (s source) child(ctx context.Context, b *builder, a attachment) error {
 	if len(a.data) == 0 {
 		return emptyError()
 	}
-	found, err := detect(in)
+	found, err := s.parser.formats.detect(in)
 	if e, ok := messages.AsError(err); ok && e.Code == messages.CodeUnsupportedMediaType { // senders name types at will
 		in.ContentType = ""
-		found, err = detect(in)
+		found, err = s.parser.formats.detect(in)
 	}
 	if err != nil {
 		return err

@@ -3,8 +3,9 @@ package parse
 import (
 	"bytes"
 	"context"
+	"maps"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,7 @@ func codeFormat() format {
 			"text/x-python", "text/x-go", "text/x-c", "text/x-java-source", "text/x-java", "text/x-csharp", "text/x-ruby", "text/x-rust",
 			"text/css", "text/x-sh", "application/x-sh", "application/sql", "text/x-sql", "application/toml", "text/x-php", "application/x-httpd-php",
 		},
-		extensions: codeNames(),
+		extensions: slices.Sorted(maps.Keys(languages)),
 		firm:       true,
 		maxBytes:   func(l Limits) int { return l.TextFile },
 		sniff: func(data []byte) bool {
@@ -27,45 +28,32 @@ func codeFormat() format {
 }
 
 // languages gives the language of an extension, or of a whole file name.
-func languages() map[string]string {
-	return map[string]string{
-		".ada": "ada", ".asm": "asm", ".s": "asm", ".awk": "awk", ".bat": "batch", ".cmd": "batch", ".c": "c", ".h": "c", ".cc": "cpp",
-		".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".cs": "csharp", ".clj": "clojure", ".cljs": "clojure", ".cmake": "cmake",
-		".cob": "cobol", ".cbl": "cobol", ".coffee": "coffeescript", ".css": "css", ".scss": "scss", ".less": "less", ".cu": "cuda",
-		".d": "d", ".dart": "dart", ".diff": "diff", ".patch": "diff", ".ex": "elixir", ".exs": "elixir", ".elm": "elm", ".erl": "erlang",
-		".f": "fortran", ".f90": "fortran", ".f95": "fortran", ".fs": "fsharp", ".go": "go", ".mod": "go", ".gradle": "groovy", ".groovy": "groovy",
-		".graphql": "graphql", ".gql": "graphql", ".hs": "haskell", ".hcl": "hcl", ".tf": "hcl", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
-		".env": "ini", ".properties": "properties", ".java": "java", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
-		".jsx": "javascript", ".jl": "julia", ".kt": "kotlin", ".kts": "kotlin", ".lisp": "lisp", ".el": "lisp", ".scm": "scheme", ".lua": "lua",
-		".m": "objective-c", ".mm": "objective-c", ".ml": "ocaml", ".mli": "ocaml", ".nim": "nim", ".nix": "nix", ".pas": "pascal",
-		".pl": "perl", ".pm": "perl", ".php": "php", ".ps1": "powershell", ".psm1": "powershell", ".proto": "protobuf", ".py": "python",
-		".pyi": "python", ".pyw": "python", ".r": "r", ".rb": "ruby", ".rs": "rust", ".sas": "sas", ".scala": "scala", ".sh": "shell",
-		".bash": "shell", ".zsh": "shell", ".fish": "shell", ".sol": "solidity", ".sql": "sql", ".svelte": "svelte", ".swift": "swift",
-		".tcl": "tcl", ".toml": "toml", ".ts": "typescript", ".tsx": "typescript", ".v": "verilog", ".sv": "verilog", ".vb": "vb", ".vhd": "vhdl",
-		".vhdl": "vhdl", ".vue": "vue", ".wat": "wasm", ".zig": "zig",
-		"dockerfile": "dockerfile", "containerfile": "dockerfile", "makefile": "makefile", "gnumakefile": "makefile", "jenkinsfile": "groovy",
-		"cmakelists.txt": "cmake", "gemfile": "ruby", "rakefile": "ruby", "vagrantfile": "ruby",
-	}
-}
-
-func codeNames() []string {
-	all := languages()
-	out := make([]string, 0, len(all))
-	for name := range all {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return out
+var languages = map[string]string{
+	".ada": "ada", ".asm": "asm", ".s": "asm", ".awk": "awk", ".bat": "batch", ".cmd": "batch", ".c": "c", ".h": "c", ".cc": "cpp",
+	".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp", ".cs": "csharp", ".clj": "clojure", ".cljs": "clojure", ".cmake": "cmake",
+	".cob": "cobol", ".cbl": "cobol", ".coffee": "coffeescript", ".css": "css", ".scss": "scss", ".less": "less", ".cu": "cuda",
+	".d": "d", ".dart": "dart", ".diff": "diff", ".patch": "diff", ".ex": "elixir", ".exs": "elixir", ".elm": "elm", ".erl": "erlang",
+	".f": "fortran", ".f90": "fortran", ".f95": "fortran", ".fs": "fsharp", ".go": "go", ".mod": "go", ".gradle": "groovy", ".groovy": "groovy",
+	".graphql": "graphql", ".gql": "graphql", ".hs": "haskell", ".hcl": "hcl", ".tf": "hcl", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
+	".env": "ini", ".properties": "properties", ".java": "java", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
+	".jsx": "javascript", ".jl": "julia", ".kt": "kotlin", ".kts": "kotlin", ".lisp": "lisp", ".el": "lisp", ".scm": "scheme", ".lua": "lua",
+	".m": "objective-c", ".mm": "objective-c", ".ml": "ocaml", ".mli": "ocaml", ".nim": "nim", ".nix": "nix", ".pas": "pascal",
+	".pl": "perl", ".pm": "perl", ".php": "php", ".ps1": "powershell", ".psm1": "powershell", ".proto": "protobuf", ".py": "python",
+	".pyi": "python", ".pyw": "python", ".r": "r", ".rb": "ruby", ".rs": "rust", ".sas": "sas", ".scala": "scala", ".sh": "shell",
+	".bash": "shell", ".zsh": "shell", ".fish": "shell", ".sol": "solidity", ".sql": "sql", ".svelte": "svelte", ".swift": "swift",
+	".tcl": "tcl", ".toml": "toml", ".ts": "typescript", ".tsx": "typescript", ".v": "verilog", ".sv": "verilog", ".vb": "vb", ".vhd": "vhdl",
+	".vhdl": "vhdl", ".vue": "vue", ".wat": "wasm", ".zig": "zig",
+	"dockerfile": "dockerfile", "containerfile": "dockerfile", "makefile": "makefile", "gnumakefile": "makefile", "jenkinsfile": "groovy",
+	"cmakelists.txt": "cmake", "gemfile": "ruby", "rakefile": "ruby", "vagrantfile": "ruby",
 }
 
 // codeLanguageOf decides by the name, else by the interpreter that the first line names.
 func codeLanguageOf(name, text string) string {
 	base := strings.ToLower(path.Base(strings.ReplaceAll(name, `\`, "/")))
-	all := languages()
-	if lang := all[base]; lang != "" {
+	if lang := languages[base]; lang != "" {
 		return lang
 	}
-	if lang := all[path.Ext(base)]; lang != "" {
+	if lang := languages[path.Ext(base)]; lang != "" {
 		return lang
 	}
 	first, _, _ := strings.Cut(text, "\n")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,13 +22,13 @@ type detected struct {
 
 // detect chooses the format. Content with a sure sign decides, whatever is declared; then the declared
 // type; then the file name; then what text looks like.
-func detect(in Input) (detected, error) {
+func (t table) detect(in Input) (detected, error) {
 	media, charset, err := mediaType(in.ContentType)
 	if err != nil {
 		return detected{}, err
 	}
-	declared, known := formatFor(media, in.Name)
-	for _, f := range formats() {
+	declared, known := t.formatFor(media, in.Name)
+	for _, f := range t {
 		if f.binary && f.sniff(in.Data) && !mentioned(f, in.Data, declared, known) {
 			return detected{format: f, media: media, warnings: contradiction(declared, known, media, f)}, nil
 		}
@@ -45,7 +46,7 @@ func detect(in Input) (detected, error) {
 	if known && declared.firm {
 		return out, nil
 	}
-	return sniffed(in, out, declared, known)
+	return t.sniffed(in, out, declared, known)
 }
 
 // mentioned reports text that only holds the sign of a format: settings that begin like the headers of a
@@ -63,9 +64,9 @@ func mentioned(f format, data []byte, declared format, known bool) bool {
 }
 
 // sniffed lets the look of text decide where the declaration does not settle it.
-func sniffed(in Input, out detected, declared format, known bool) (detected, error) {
+func (t table) sniffed(in Input, out detected, declared format, known bool) (detected, error) {
 	peek, chosen := peekText(in.Data), textFormat()
-	for _, f := range formats() {
+	for _, f := range t {
 		if !f.binary && f.sniff != nil && f.sniff(peek) {
 			chosen = f
 			break
@@ -127,16 +128,14 @@ func mediaType(contentType string) (media, charset string, err error) {
 
 // formatFor finds the format of a media type, or of the file name when no type is declared. Plain text
 // says little: there the name of another text format decides.
-func formatFor(media, name string) (format, bool) {
-	byName, named := formatOfName(name)
+func (t table) formatFor(media, name string) (format, bool) {
+	byName, named := t.formatOfName(name)
 	if media == "" || media == "text/plain" && named && !byName.binary {
 		return byName, named
 	}
-	for _, f := range formats() {
-		for _, m := range f.mediaTypes {
-			if m == media {
-				return f, true
-			}
+	for _, f := range t {
+		if slices.Contains(f.mediaTypes, media) {
+			return f, true
 		}
 	}
 	switch {
@@ -152,14 +151,12 @@ func formatFor(media, name string) (format, bool) {
 	return format{}, false
 }
 
-func formatOfName(name string) (format, bool) {
+func (t table) formatOfName(name string) (format, bool) {
 	base := strings.ToLower(path.Base(strings.ReplaceAll(name, `\`, "/")))
 	ext := path.Ext(base)
-	for _, f := range formats() {
-		for _, e := range f.extensions {
-			if e == ext && ext != "" || e == base {
-				return f, true
-			}
+	for _, f := range t {
+		if ext != "" && slices.Contains(f.extensions, ext) || slices.Contains(f.extensions, base) {
+			return f, true
 		}
 	}
 	return format{}, false

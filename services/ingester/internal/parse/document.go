@@ -155,7 +155,12 @@ func (b *builder) warn(text string) {
 func (b *builder) document() Document {
 	text := b.text.String()
 	if n := len(b.blocks); n > 0 { // the last block ends with one line end, not with a gap
-		text = strings.TrimRight(text, "\n \t") + "\n"
+		end := len(strings.TrimRight(text, "\n \t"))
+		if end < len(text) && text[end] == '\n' {
+			text = text[:end+1]
+		} else {
+			text = text[:end] + "\n"
+		}
 		b.blocks[n-1].End = len(text)
 	}
 	return Document{Title: b.title, Text: text, Blocks: b.blocks, Warnings: b.warnings, Pages: b.pages}

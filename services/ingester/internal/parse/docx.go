@@ -82,7 +82,7 @@ func includePart(ctx context.Context, s source, a *archive, w *wordReader, r rel
 	}
 	title := w.b.title
 	in := Input{Data: data, Name: r.target}
-	found, err := detect(in)
+	found, err := s.parser.formats.detect(in)
 	if err == nil && s.depth < attachDepth {
 		err = s.parser.read(ctx, in, found, s.depth+1, w.b)
 	}

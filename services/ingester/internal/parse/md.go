@@ -3,6 +3,7 @@ package parse
 import (
 	"context"
 	"strings"
+	"unicode"
 )
 
 func markdownFormat() format {
@@ -20,6 +21,7 @@ func markdownFormat() format {
 // input costs more than linear time.
 func parseMarkdown(ctx context.Context, s source, b *builder) error {
 	m := markdown{ctx: ctx, source: s, b: b, lines: splitLines(normalise(s.text))}
+	b.text.Grow(len(s.text) + 1)
 	m.frontMatter()
 	for m.at < len(m.lines) {
 		if m.lines[m.at].blank() {
@@ -243,11 +245,18 @@ func setextLevel(l line) int {
 
 // thematic reports a rule such as *** or - - -.
 func thematic(l line) bool {
-	t := strings.Join(strings.Fields(string(l)), "")
-	if len(t) < 3 {
-		return false
+	marks, mark := 0, ' '
+	for _, r := range l {
+		switch {
+		case unicode.IsSpace(r):
+		case marks > 0 && r != mark, r != '*' && r != '-' && r != '_':
+			return false
+		default:
+			mark = r
+			marks++
+		}
 	}
-	return strings.Trim(t, "*") == "" || strings.Trim(t, "-") == "" || strings.Trim(t, "_") == ""
+	return marks >= 3
 }
 
 // thematicStart reports a line that cannot be a heading's text: a rule, a quote or a comment.

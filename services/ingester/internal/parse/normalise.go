@@ -38,12 +38,30 @@ func normalise(text string) string {
 
 // plain reports that text is ASCII without anything to change: the common case, without a copy.
 func plain(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
+	for i := odd(text, 0); i < len(text); i = odd(text, i+1) {
+		if c := text[i]; c != '\n' && c != '\t' {
 			return false
 		}
 	}
 	return true
+}
+
+// odd is where the first byte stands, from i on, that is no printable ASCII; len(text): nowhere. It takes
+// eight bytes at a time.
+func odd(text string, i int) int {
+	const ones = 0x0101010101010101
+	for ; i+8 <= len(text); i += 8 {
+		t := text[i : i+8]
+		w := uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 |
+			uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
+		if (w|(w-ones*' ')|(w+ones))&(ones*0x80) != 0 { // a high bit is set, or gets set below space and above ~
+			break
+		}
+	}
+	for i < len(text) && text[i] >= ' ' && text[i] < 0x7f {
+		i++
+	}
+	return i
 }
 
 // collapse turns runs of white space into one space, as a browser shows text.

@@ -3,6 +3,7 @@ package parse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -28,6 +29,8 @@ type Parser struct {
 	Progress func()
 	// PDF holds the loaded PDF engine. nil: it is loaded for each PDF.
 	PDF *PDFEngine
+
+	formats table // Parse sets it: readers of documents with others in them stand in the table themselves
 }
 
 func (p Parser) progress() {
@@ -64,33 +67,34 @@ type format struct {
 	parse   func(ctx context.Context, s source, b *builder) error
 }
 
-// formats is the table of what can be read. Sniffing asks in this order.
-func formats() []format {
-	return []format{
-		pdfFormat(),
-		docxFormat(),
-		pptxFormat(),
-		xlsxFormat(),
-		odtFormat(),
-		odsFormat(),
-		odpFormat(),
-		epubFormat(),
-		rtfFormat(),
-		imageFormat(),
-		htmlFormat(),
-		mhtmlFormat(),
-		emlFormat(),
-		notebookFormat(),
-		xmlFormat(),
-		jsonlFormat(),
-		jsonFormat(),
-		markdownFormat(),
-		csvFormat(),
-		yamlFormat(),
-		logFormat(),
-		codeFormat(),
-		textFormat(),
-	}
+// table is formats in the order in which sniffing asks.
+type table []format
+
+// formats is what can be read.
+var formats = table{
+	pdfFormat(),
+	docxFormat(),
+	pptxFormat(),
+	xlsxFormat(),
+	odtFormat(),
+	odsFormat(),
+	odpFormat(),
+	epubFormat(),
+	rtfFormat(),
+	imageFormat(),
+	htmlFormat(),
+	mhtmlFormat(),
+	emlFormat(),
+	notebookFormat(),
+	xmlFormat(),
+	jsonlFormat(),
+	jsonFormat(),
+	markdownFormat(),
+	csvFormat(),
+	yamlFormat(),
+	logFormat(),
+	codeFormat(),
+	textFormat(),
 }
 
 // FormatInfo describes one readable format, for validation, help and documentation.
@@ -102,10 +106,9 @@ type FormatInfo struct {
 
 // Formats lists the readable formats.
 func Formats() []FormatInfo {
-	table := formats()
-	out := make([]FormatInfo, len(table))
-	for i, f := range table {
-		out[i] = FormatInfo{Name: f.name, MediaTypes: f.mediaTypes, Extensions: f.extensions}
+	out := make([]FormatInfo, len(formats))
+	for i, f := range formats {
+		out[i] = FormatInfo{Name: f.name, MediaTypes: slices.Clone(f.mediaTypes), Extensions: slices.Clone(f.extensions)}
 	}
 	return out
 }
@@ -121,12 +124,8 @@ func (d Document) Light() bool {
 			return false
 		}
 	}
-	for _, f := range formats() {
-		if f.name == d.Format {
-			return !f.binary
-		}
-	}
-	return false
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == d.Format })
+	return i >= 0 && !formats[i].binary
 }
 
 // Parse reads a document with the zero Parser.
@@ -135,14 +134,14 @@ func Parse(ctx context.Context, in Input) (Document, error) { return Parser{}.Pa
 // Parse reads a document. Errors that belong to the document are *messages.Error; any other error
 // (the context ended, the child could not be started) is worth a retry.
 func (p Parser) Parse(ctx context.Context, in Input) (Document, error) {
-	p.Limits = p.Limits.withDefaults()
+	p.Limits, p.formats = p.Limits.withDefaults(), formats
 	if len(in.Data) > p.Limits.FileBytes {
 		return Document{}, limitError("the file", p.Limits.FileBytes, "bytes")
 	}
 	if len(in.Data) == 0 && !hasWord(in.Title) {
 		return Document{}, emptyError()
 	}
-	found, err := detect(in)
+	found, err := p.formats.detect(in)
 	if err != nil {
 		return Document{}, err
 	}

@@ -18,6 +18,7 @@ func textFormat() format {
 // parseText keeps the text and cuts it into paragraphs at empty lines.
 func parseText(_ context.Context, s source, b *builder) error {
 	lines := splitLines(normalise(s.text))
+	b.text.Grow(len(s.text) + 1)
 	start := -1
 	for i, line := range lines {
 		switch {
@@ -95,7 +96,15 @@ func (b *builder) addLines(p part, lines []line, from, to, header int) error {
 }
 
 func joinLines(lines []line) string {
+	if len(lines) == 1 {
+		return string(lines[0])
+	}
+	size := 0
+	for _, l := range lines {
+		size += len(l)
+	}
 	var out strings.Builder
+	out.Grow(size)
 	for _, l := range lines {
 		out.WriteString(string(l))
 	}
