@@ -9,6 +9,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxJSONDepth is the deepest nesting a request may have.
@@ -20,6 +21,14 @@ const MaxJSONDepth = 64
 // json.RawMessage, any or map hold what they are given, their keys unchecked. v must be a pointer.
 // Errors are VALIDATION_ERROR. Time and memory are linear in data.
 func DecodeStrict(data []byte, v any) error {
+	if utf8.Valid(data) && readStrict(data, v) {
+		return nil
+	}
+	return decodeSlowly(data, v)
+}
+
+// decodeSlowly is DecodeStrict in several passes, which find out what is wrong and where.
+func decodeSlowly(data []byte, v any) error {
 	if err := scanJSON("body", data); err != nil {
 		return err
 	}
@@ -111,14 +120,14 @@ func jsonName(t reflect.Type) string {
 type walker struct {
 	dec    *json.Decoder
 	values bool // also try every single value, which takes longer
-	fields map[reflect.Type]map[string]reflect.Type
+	shapes shapes
 }
 
 // errShape ends a walk at a value that is not of its type's shape: the typed decoding says so better.
 var errShape = errors.New("not the shape of the type")
 
 func newWalker(data []byte, values bool) *walker {
-	return &walker{dec: json.NewDecoder(bytes.NewReader(data)), values: values, fields: map[reflect.Type]map[string]reflect.Type{}}
+	return &walker{dec: json.NewDecoder(bytes.NewReader(data)), values: values}
 }
 
 // check reports the first key that v has not, and with values the first value that does not fit.
@@ -233,13 +242,13 @@ func (w *walker) object(t reflect.Type) error {
 	if !ok || err != nil {
 		return err
 	}
-	fields, seen := w.fieldsOf(t), map[string]bool{}
+	fields, seen := w.shapes.of(t).fields, map[string]bool{}
 	for w.dec.More() {
 		key, err := w.key()
 		if err != nil {
 			return err
 		}
-		ft, known := fields[key]
+		f, known := fields[key]
 		if !known {
 			return Invalid(key, "is not a known key")
 		}
@@ -247,7 +256,7 @@ func (w *walker) object(t reflect.Type) error {
 			return Invalid(key, "is given twice")
 		}
 		seen[key] = true
-		if err := w.value(ft); err != nil {
+		if err := w.value(f.t); err != nil {
 			return at(key, err)
 		}
 	}
@@ -286,31 +295,4 @@ func (w *walker) single(t reflect.Type) error {
 		return decodeError("", err)
 	}
 	return nil
-}
-
-func (w *walker) fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if _, ok := w.fields[t]; !ok {
-		w.fields[t] = fieldTypes(t)
-	}
-	return w.fields[t]
-}
-
-func fieldTypes(t reflect.Type) map[string]reflect.Type {
-	out := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			for k, v := range fieldTypes(f.Type) {
-				out[k] = v
-			}
-		case !f.IsExported() || name == "-":
-		case name == "":
-			out[f.Name] = f.Type
-		default:
-			out[name] = f.Type
-		}
-	}
-	return out
 }

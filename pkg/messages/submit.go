@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -97,7 +98,10 @@ func decodeIngest(body []byte, v any) error {
 	if !utf8.Valid(body) {
 		return &Error{Code: CodeInvalidEncoding, Field: "body", Message: "is not valid UTF-8"}
 	}
-	return DecodeStrict(body, v)
+	if readStrict(body, v) {
+		return nil
+	}
+	return decodeSlowly(body, v)
 }
 
 func submitFromHeaders(get func(string) string, body []byte) (*Submit, error) {
@@ -215,10 +219,8 @@ func ValidText(field, s string) error {
 	if !utf8.ValidString(s) {
 		return Invalid(field, "is not valid UTF-8")
 	}
-	for i := range len(s) {
-		if s[i] == 0 {
-			return Invalid(field, "holds U+0000")
-		}
+	if strings.IndexByte(s, 0) >= 0 {
+		return Invalid(field, "holds U+0000")
 	}
 	return nil
 }
