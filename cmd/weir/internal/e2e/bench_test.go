@@ -29,7 +29,7 @@ func BenchmarkIngest(b *testing.B) {
 }
 
 func benchmarkIngest(b *testing.B, docs, chunks int) {
-	s := start(b, options{dims: 384, quiet: true})
+	s := start(b, options{dims: 384, quiet: true, instant: true})
 	s.createKB(messages.CreateKB{KnowledgeBaseName: "bench"})
 	bodies := benchDocs(docs, chunks)
 	own, db, begin := ownCPU(), s.postgresCPU(), time.Now()

@@ -10,7 +10,7 @@ import (
 
 // benchIndexed publishes documents of ten chunks and waits until they are Ready and their segments merged.
 func benchIndexed(b *testing.B, docs int) *system {
-	s := start(b, options{dims: 384, quiet: true})
+	s := start(b, options{dims: 384, quiet: true, instant: true})
 	s.createKB(messages.CreateKB{KnowledgeBaseName: "bench"})
 	for i, body := range benchDocs(docs, 10) {
 		if _, err := s.js.PublishAsync(messages.SubmitSubject(tenant, "bench"), body); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/testkit"
@@ -61,6 +63,7 @@ type options struct {
 	housekeep  time.Duration                             // time between rounds of purging; 0: the default
 	queryGrace time.Duration                             // how long a deleted knowledge base's data stays; 0: the default
 	embedding  int                                       // messages that the embedder has in hand; 0: the default
+	instant    bool                                      // vectors computed beforehand, of any text; fake is not asked
 }
 
 func start(t testing.TB, o options) *system {
@@ -90,7 +93,11 @@ func start(t testing.TB, o options) *system {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.pool.Close)
-	provider := httptest.NewServer(s.fake)
+	var vectors http.Handler = s.fake
+	if o.instant {
+		vectors = fakeserver.NewInstant(o.dims)
+	}
+	provider := httptest.NewServer(vectors)
 	t.Cleanup(provider.Close)
 	s.run(o, provider.URL+"/v1", connect)
 	return s
