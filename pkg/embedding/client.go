@@ -163,8 +163,31 @@ func base64Refused(err error) bool {
 }
 
 func (c *Client) request(ctx context.Context, texts []string, floats bool) (answer, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, errRequestTimeout)
+	defer cancel()
+	expected := len(texts)
+	if floats {
+		expected = 0
+	}
+	limited, x := withExchange(limited, expected)
+	res, err := c.openai.CreateEmbeddings(limited, c.body(texts, floats))
+	a := answer{usage: Usage{Requests: 1, Tokens: res.Usage.TotalTokens}, limits: limitsOf(x.header)}
+	if err != nil {
+		return a, classify(ctx, timeoutCause(limited, err), x.header)
+	}
+	if x.vectors != nil {
+		res.Data = x.vectors
+	}
+	a.vectors, err = c.check(res.Data, len(texts))
+	return a, err
+}
+
+// body is the request for the library. The texts are in the extra part, which it encodes once; what stands in Input it
+// encodes, decodes and encodes again.
+func (c *Client) body(texts []string, floats bool) openai.EmbeddingRequest {
 	req := openai.EmbeddingRequest{
-		Input: texts, Model: openai.EmbeddingModel(c.cfg.Model), EncodingFormat: openai.EmbeddingEncodingFormatBase64,
+		Model: openai.EmbeddingModel(c.cfg.Model), EncodingFormat: openai.EmbeddingEncodingFormatBase64,
+		ExtraBody: map[string]any{"input": texts},
 	}
 	if floats {
 		req.EncodingFormat = openai.EmbeddingEncodingFormatFloat
@@ -172,16 +195,7 @@ func (c *Client) request(ctx context.Context, texts []string, floats bool) (answ
 	if c.cfg.SendDims {
 		req.Dimensions = c.cfg.Dims
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, errRequestTimeout)
-	defer cancel()
-	limited, header := withHeader(limited)
-	res, err := c.openai.CreateEmbeddings(limited, req)
-	a := answer{usage: Usage{Requests: 1, Tokens: res.Usage.TotalTokens}, limits: limitsOf(*header)}
-	if err != nil {
-		return a, classify(ctx, timeoutCause(limited, err), *header)
-	}
-	a.vectors, err = c.check(res.Data, len(texts))
-	return a, err
+	return req
 }
 
 // timeoutCause names the client's own timeout where the error only says that a deadline passed.

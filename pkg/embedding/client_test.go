@@ -148,3 +148,17 @@ func TestClientConfigValidate(t *testing.T) {
 		}
 	}
 }
+
+func TestClientAcceptsAnAnswerAsLongAsTheLimit(t *testing.T) {
+	t.Parallel()
+	body := `{"data":[{"index":0,"embedding":"AACAPw=="}]}`
+	cfg, server := startFake(t, fakeserver.Options{})
+	server.Always(&fakeserver.Fault{Body: body})
+	cfg.Dims = 1
+	for limit, want := range map[int64]error{int64(len(body)): nil, int64(len(body)) - 1: embedding.ErrBadAnswer} {
+		cfg.MaxResponseBytes = limit
+		if _, _, err := newClient(t, cfg).Embed(t.Context(), []string{"text"}); !errors.Is(err, want) {
+			t.Errorf("limit of %d bytes: got %v, want %v", limit, err, want)
+		}
+	}
+}

@@ -1,13 +1,17 @@
 package embedding
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
 var errAnswerTooLong = errors.New("answer is longer than the limit")
@@ -31,19 +35,28 @@ func NewHTTPClient(maxConnections int) *http.Client {
 	}}
 }
 
-// doer passes requests on, bounds the answer's length and keeps its headers for the caller: the
-// OpenAI library drops them on errors and on base64 answers.
+// doer passes requests on, bounds the answer's length and keeps for the caller what the OpenAI library drops or is slow
+// to read.
 type doer struct {
-	http *http.Client
-	max  int64
+	http    *http.Client
+	max     int64
+	buffers sync.Pool // of *bytes.Buffer, for answers
 }
 
-type headerKey struct{}
+// exchange is what the doer keeps of an answer.
+type exchange struct {
+	texts   int                // whose vectors are asked for in base64
+	header  http.Header        // the library drops them on errors and on base64 answers
+	vectors []openai.Embedding // taken out of the answer; nil when they are in it still
+}
 
-// withHeader returns a context under which the doer stores the answer's headers in the result.
-func withHeader(ctx context.Context) (context.Context, *http.Header) {
-	h := new(http.Header)
-	return context.WithValue(ctx, headerKey{}, h), h
+type exchangeKey struct{}
+
+// withExchange returns a context under which the doer keeps what it learns of the answer, and takes the vectors of so
+// many texts out of it.
+func withExchange(ctx context.Context, texts int) (context.Context, *exchange) {
+	x := &exchange{texts: texts}
+	return context.WithValue(ctx, exchangeKey{}, x), x
 }
 
 func (d *doer) Do(req *http.Request) (*http.Response, error) {
@@ -54,29 +67,69 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if h, ok := req.Context().Value(headerKey{}).(*http.Header); ok {
-		*h = res.Header
-	}
 	res.Body = &boundedBody{ReadCloser: res.Body, left: d.max}
+	if x, ok := req.Context().Value(exchangeKey{}).(*exchange); ok {
+		x.header = res.Header
+		if x.texts > 0 && res.StatusCode == http.StatusOK {
+			d.take(res, x)
+		}
+	}
 	return res, nil
 }
+
+// maxAhead bounds the room made on an answer's word about its length.
+const maxAhead = 4 << 20
+
+// take reads the answer and takes the vectors out of it. What it does not know is left to the library, as is what went
+// wrong while reading.
+func (d *doer) take(res *http.Response, x *exchange) {
+	buf, ok := d.buffers.Get().(*bytes.Buffer)
+	if !ok {
+		buf = new(bytes.Buffer)
+	}
+	buf.Reset()
+	buf.Grow(int(min(max(res.ContentLength, 0), maxAhead)) + bytes.MinRead)
+	_, err := buf.ReadFrom(res.Body)
+	if err == nil {
+		if vectors, rest, ok := cutVectors(buf.Bytes(), x.texts); ok {
+			x.vectors = vectors
+			d.buffers.Put(buf)
+			res.Body = readCloser{bytes.NewReader(rest), res.Body}
+			return
+		}
+		err = io.EOF
+	}
+	res.Body = readCloser{io.MultiReader(buf, failing{err}), res.Body}
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// failing is a reader of nothing but an error.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // boundedBody fails, rather than ends, when there is more than the limit. Closing reads a short
 // rest, such as a line feed after the JSON, so that the connection can be used again.
 type boundedBody struct {
 	io.ReadCloser
-	left int64
+	left int64 // negative once there was more
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.left < 0 {
 		return 0, errAnswerTooLong
 	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, errAnswerTooLong
+	}
 	return n, err
 }
 

@@ -4,13 +4,18 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // EncodeVector gives the vector as little-endian 32-bit floats, 4 bytes a dimension.
-func EncodeVector(v []float32) []byte {
-	out := make([]byte, 4*len(v))
+func EncodeVector(v []float32) []byte { return AppendVector(make([]byte, 0, 4*len(v)), v) }
+
+// AppendVector appends what EncodeVector gives.
+func AppendVector(out []byte, v []float32) []byte {
+	at := len(out)
+	out = slices.Grow(out, 4*len(v))[:at+4*len(v)]
 	for i, x := range v {
-		binary.LittleEndian.PutUint32(out[4*i:], math.Float32bits(x))
+		binary.LittleEndian.PutUint32(out[at+4*i:], math.Float32bits(x))
 	}
 	return out
 }
@@ -27,13 +32,20 @@ func DecodeVector(b []byte) ([]float32, error) {
 	return v, nil
 }
 
-// norm is the length of the vector; NaN or infinite when a value is.
+// norm is the length of the vector; NaN or infinite when a value is. Four sums keep a processor busier than one; the
+// conversions forbid fusing, so that every CPU has the same result.
 func norm(v []float32) float64 {
-	var sum float64
-	for _, x := range v {
-		sum += float64(float64(x) * float64(x)) // the conversion forbids fusing, equal on every CPU
+	var a, b, c, d float64
+	for ; len(v) >= 4; v = v[4:] {
+		a += float64(float64(v[0]) * float64(v[0]))
+		b += float64(float64(v[1]) * float64(v[1]))
+		c += float64(float64(v[2]) * float64(v[2]))
+		d += float64(float64(v[3]) * float64(v[3]))
 	}
-	return math.Sqrt(sum)
+	for _, x := range v {
+		a += float64(float64(x) * float64(x))
+	}
+	return math.Sqrt(a + b + c + d)
 }
 
 // unitTolerance is how far from length 1 a vector of a normalised space may be as sent.

@@ -1,0 +1,4 @@
+package embedding
+
+// CutVectors is cutVectors.
+var CutVectors = cutVectors
