@@ -69,7 +69,7 @@ func commitBuilds(ctx context.Context, tx pgx.Tx, generation int64, l locked, fi
 			return err
 		}
 	}
-	if err := moveAll(ctx, tx, generation, ready, h); err != nil {
+	if err := moverOf(tx, generation, ready, h).move(ctx); err != nil {
 		return err
 	}
 	b := &pgx.Batch{}
@@ -110,15 +110,6 @@ func dropLate(ctx context.Context, tx pgx.Tx, generation int64, open []swapRow, 
 	}
 	_, err := tx.Exec(ctx, query("build_staged_drop"), generation, late, lateVersions)
 	return err
-}
-
-// moveAll writes staged versions into chunks and their posting segments.
-func moveAll(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h hand) error {
-	expected := 0
-	for _, r := range ready {
-		expected += r.chunks
-	}
-	return moverOf(tx, generation, ready, h).move(ctx, expected)
 }
 
 // passages are chunks known by their text, as parallel arrays.

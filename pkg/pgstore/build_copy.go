@@ -90,11 +90,7 @@ func copyBuilds(ctx context.Context, tx pgx.Tx, from, to Generation, rows []swap
 	}
 	m := moverOf(tx, to.ID, rows, hand{})
 	m.source = &liveSource{generation: from.ID, analyzer: analyzer}
-	expected := 0
-	for _, r := range rows {
-		expected += r.chunks
-	}
-	if err := m.move(ctx, expected); err != nil {
+	if err := m.move(ctx); err != nil {
 		return err
 	}
 	b := &pgx.Batch{}
@@ -124,10 +120,10 @@ func copyRows() string {
 // columns before the staged fields in copyRows.
 const copyLead = 2
 
-// read fetches the page behind a row.
-func (l *liveSource) read(ctx context.Context, m *mover, after pageRow) (page, error) {
+// read fetches a page and ids for its chunks.
+func (l *liveSource) read(ctx context.Context, tx pgx.Tx, s span) (page, error) {
 	p := page{vectors: map[place][]byte{}}
-	rows, err := m.tx.Query(ctx, copyRows(), pgx.QueryResultFormats{pgx.BinaryFormatCode}, l.generation, m.keys, after.key, after.ordinal, pageRows)
+	rows, err := tx.Query(ctx, copyRows(), pgx.QueryResultFormats{pgx.BinaryFormatCode}, l.generation, s.keys, s.from, s.to)
 	if err != nil {
 		return p, err
 	}
@@ -135,16 +131,18 @@ func (l *liveSource) read(ctx context.Context, m *mover, after pageRow) (page, e
 	for rows.Next() {
 		raw := rows.RawValues()
 		r := pageRow{key: bigEndian64(raw[0]), packed: packed{chunks: 1, data: l.tuple(raw[copyLead : copyLead+stagedCount])}}
-		r.ordinal = int(binary.BigEndian.Uint32(raw[copyLead+fieldOrdinal]))
+		r.ordinal = bigEndian32(raw[copyLead+fieldOrdinal])
 		if raw[1] != nil {
 			p.vectors[place{r.key, r.ordinal}] = append([]byte(nil), raw[1]...)
 		}
 		p.rows = append(p.rows, r)
 	}
-	if err := rows.Err(); err != nil || len(p.rows) == 0 {
+	if err := rows.Err(); err != nil {
 		return p, err
 	}
-	return p, m.tx.QueryRow(ctx, query("chunk_ids"), p.chunks()).Scan(&p.ids)
+	b := &pgx.Batch{}
+	p.number(b)
+	return p, tx.SendBatch(ctx, b).Close()
 }
 
 // tuple is a chunk's fields as they would be staged.

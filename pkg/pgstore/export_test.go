@@ -5,6 +5,9 @@ import "github.com/weir-project/weir/pkg/postings"
 // Query gives tests the text of a fixed statement.
 func Query(name string) string { return query(name) }
 
+// ReuseFrom gives tests the statement that takes known vectors from a generation.
+func ReuseFrom(generation int64) string { return reuseFrom(generation) }
+
 // SQL is a statement with its arguments.
 type SQL struct {
 	Text string

@@ -167,7 +167,12 @@ func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json
 		asked[n] = opening{identity: subs[i].identity(), revision: subs[i].KB.Revision, source: subs[i].Source}
 	}
 	return s.pipelined(ctx, func(conn *pgxpool.Conn) error {
-		docs, err := openDocuments(ctx, conn, asked, first)
+		docs, err := openDocuments(ctx, conn, asked, func(b *pgx.Batch) {
+			b.Queue(query("lookup_plans"))
+			if first != nil {
+				first(b)
+			}
+		})
 		if err != nil {
 			return err
 		}
@@ -300,7 +305,7 @@ type opened struct {
 // openDocuments makes sure that each document has a row, locks it, and reads it with its newest version. It
 // begins the transaction; the statements go out together, and each behind the lock sees what the lock waited
 // for. No document may occur twice. ErrKBChanged is of one of them or more: rolled back, none leaves a row.
-// first queues what is to be done, such as locked, before the documents are opened; nil: nothing.
+// first queues what is to be done, such as locked, before the documents are opened.
 func openDocuments(ctx context.Context, conn *pgxpool.Conn, asked []opening, first func(*pgx.Batch)) ([]opened, error) {
 	n := len(asked)
 	kbs, subspaces, docs, revisions, sources := make([]int64, n), make([]string, n), make([]string, n), make([]int64, n), make([]string, n)
@@ -310,9 +315,7 @@ func openDocuments(ctx context.Context, conn *pgxpool.Conn, asked []opening, fir
 	}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	if first != nil {
-		first(b)
-	}
+	first(b)
 	b.Queue(query("intake_open"), kbs, subspaces, docs)
 	b.Queue(query("intake_lock"), kbs, subspaces, docs, revisions).Query(func(rows pgx.Rows) error { return scanEach(rows, out, (*opened).scanRow) })
 	b.Queue(query("intake_state"), kbs, subspaces, docs, sources).Query(func(rows pgx.Rows) error { return scanEach(rows, out, (*opened).scanState) })

@@ -2,36 +2,63 @@ package pgstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weir-project/weir/pkg/postings"
 )
 
-// pageRows is how many staged rows are in memory at once, some 4 MB.
-const pageRows = 512
+// pageChunks is about how many staged chunks are in memory at once, some 3 MB.
+const pageChunks = 1000
 
 // mover writes the staged chunks of complete versions, with their vectors, into chunks, and their posting
 // segments. What is in memory is a page of chunks and the terms of one segment, however long a version is.
 type mover struct {
-	tx             pgx.Tx
-	generation     int64
+	tx            pgx.Tx
+	generation    int64
+	spans         []span
+	expected      int             // chunks of all
+	versionOf     map[int64]int64 // by document key
+	stagedVectors bool            // some vectors are staged; else all are in hand
+	hasVectors    bool
+	hand          hand
+	source        *liveSource    // chunks to copy instead of staged ones; nil: staged ones
+	docs          []postings.Doc // not in a segment yet
+	moved         int
+}
+
+// span is what a page holds: all chunks of some documents, or those of one from an ordinal to another.
+type span struct {
 	keys, versions []int64
-	versionOf      map[int64]int64 // by document key
-	stagedVectors  bool            // some vectors are staged; else all are in hand
-	hasVectors     bool
-	hand           hand
-	source         *liveSource    // chunks to copy instead of staged ones; nil: staged ones
-	docs           []postings.Doc // not in a segment yet
-	moved          int
+	from, to       int // ordinals, without to
+}
+
+// spansOf divides versions into pages, in order of key.
+func spansOf(ready []swapRow) []span {
+	ready = slices.SortedFunc(slices.Values(ready), func(a, b swapRow) int { return cmp.Compare(a.DocKey, b.DocKey) })
+	var out []span
+	room := 0 // in the last one
+	for _, r := range ready {
+		if len(out) == 0 || r.chunks > room {
+			out, room = append(out, span{to: pageChunks}), pageChunks
+		}
+		last := &out[len(out)-1]
+		last.keys, last.versions = append(last.keys, r.DocKey), append(last.versions, r.Version)
+		for room -= r.chunks; last.to < r.chunks; last = &out[len(out)-1] {
+			out = append(out, span{keys: last.keys, versions: last.versions, from: last.to, to: last.to + pageChunks})
+		}
+	}
+	return out
 }
 
 func moverOf(tx pgx.Tx, generation int64, ready []swapRow, h hand) *mover {
-	m := &mover{tx: tx, generation: generation, versionOf: make(map[int64]int64, len(ready)), hand: h}
+	m := &mover{tx: tx, generation: generation, spans: spansOf(ready), versionOf: make(map[int64]int64, len(ready)), hand: h}
 	for _, r := range ready {
-		m.keys, m.versions = append(m.keys, r.DocKey), append(m.versions, r.Version)
+		m.expected += r.chunks
 		m.versionOf[r.DocKey] = r.Version
 		m.stagedVectors = m.stagedVectors || r.vectors > 0
 		m.hasVectors = r.hasVectors // of the generation, so of all
@@ -39,7 +66,7 @@ func moverOf(tx pgx.Tx, generation int64, ready []swapRow, h hand) *mover {
 	return m
 }
 
-// page is some staged rows in the order of document and ordinal.
+// page is the staged rows of a span in the order of document and ordinal.
 type page struct {
 	rows    []pageRow
 	ids     []int64
@@ -59,18 +86,19 @@ func (p page) chunks() int {
 	return n
 }
 
-// move moves all, which must be so many chunks.
-func (m *mover) move(ctx context.Context, expected int) error {
-	var after pageRow
-	after.ordinal = -1
-	for {
-		p, err := m.read(ctx, after)
+// sort orders the rows here: in the database it would copy all of them once more.
+func (p page) sort() {
+	slices.SortFunc(p.rows, func(a, b pageRow) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.ordinal, b.ordinal)) })
+}
+
+// move moves all.
+func (m *mover) move(ctx context.Context) error {
+	for _, s := range m.spans {
+		p, err := m.read(ctx, s)
 		if err != nil {
 			return err
 		}
-		if len(p.rows) == 0 {
-			break
-		}
+		p.sort()
 		if err := m.copyPage(ctx, p); err != nil {
 			return err
 		}
@@ -79,40 +107,45 @@ func (m *mover) move(ctx context.Context, expected int) error {
 				return err
 			}
 		}
-		after = p.rows[len(p.rows)-1]
 	}
-	if m.moved != expected {
-		return fmt.Errorf("%w: %d chunks where %d were counted", errStaged, m.moved, expected)
+	if m.moved != m.expected {
+		return fmt.Errorf("%w: %d chunks where %d were counted", errStaged, m.moved, m.expected)
 	}
 	return m.segment(ctx, len(m.docs))
 }
 
-// read fetches the page behind a row, ids for its chunks, and those of their vectors that are staged.
-func (m *mover) read(ctx context.Context, after pageRow) (page, error) {
+// read fetches a page, ids for its chunks, and those of their vectors that are staged.
+func (m *mover) read(ctx context.Context, s span) (page, error) {
 	if m.source != nil {
-		return m.source.read(ctx, m, after)
+		return m.source.read(ctx, m.tx, s)
 	}
-	p := page{vectors: map[place][]byte{}}
-	rows, err := m.tx.Query(ctx, query("swap_staged"), m.generation, m.keys, m.versions, stagedLayout, after.key, after.ordinal, pageRows)
+	var p page
+	rows, err := m.tx.Query(ctx, query("swap_staged"), pgx.QueryResultFormats{pgx.BinaryFormatCode}, m.generation, s.keys, s.versions, stagedLayout, s.from, s.to)
 	if err != nil {
 		return p, err
 	}
-	var r pageRow
-	_, err = pgx.ForEachRow(rows, []any{&r.key, &r.ordinal, &r.chunks, &r.data}, func() error {
-		p.rows = append(p.rows, r)
-		r.data = nil // the next one gets memory of its own
-		return nil
-	})
-	if err != nil || len(p.rows) == 0 {
+	defer rows.Close()
+	end := s.from
+	for rows.Next() {
+		raw := rows.RawValues()
+		r := pageRow{bigEndian64(raw[0]), packed{bigEndian32(raw[1]), bigEndian32(raw[2]), append([]byte(nil), raw[3]...)}}
+		p.rows, end = append(p.rows, r), max(end, r.ordinal+r.chunks)
+	}
+	if err := rows.Err(); err != nil {
 		return p, err
 	}
 	b := &pgx.Batch{}
-	b.Queue(query("chunk_ids"), p.chunks()).QueryRow(func(row pgx.Row) error { return row.Scan(&p.ids) })
+	p.number(b)
 	if m.stagedVectors {
-		first, last := p.rows[0], p.rows[len(p.rows)-1]
-		b.Queue(query("swap_vectors"), m.generation, m.keys, m.versions, first.key, first.ordinal, last.key, last.ordinal+last.chunks-1).Query(p.readVectors)
+		p.vectors = map[place][]byte{}
+		b.Queue(query("swap_vectors"), m.generation, s.keys, s.versions, s.from, end).Query(p.readVectors)
 	}
 	return p, m.tx.SendBatch(ctx, b).Close()
+}
+
+// number queues taking ids for the chunks.
+func (p *page) number(b *pgx.Batch) {
+	b.Queue(query("chunk_ids"), p.chunks()).QueryRow(func(row pgx.Row) error { return row.Scan(&p.ids) })
 }
 
 func (p page) readVectors(rows pgx.Rows) error {

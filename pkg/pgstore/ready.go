@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Ready is a submit whose version is live, and what its event tells.
@@ -28,16 +29,24 @@ func (s *Store) ReadyOf(ctx context.Context, candidates []Candidate) ([]Ready, e
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	rows, err := s.pool.Query(ctx, query("ready_events"), keys, versions)
-	if err != nil {
-		return nil, fmt.Errorf("list submits of live versions: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Ready, error) {
-		var r Ready
-		return r, row.Scan(&r.DocKey, &r.Version, &r.Chunks, &r.Reused, &r.Tokens, &r.Warnings, &r.SubmitID, &r.Source, &r.Reactivated)
+	var list []Ready
+	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+		b := &pgx.Batch{}
+		b.Queue("BEGIN READ ONLY")
+		b.Queue(query("lookup_plans"))
+		b.Queue(query("ready_events"), keys, versions).Query(func(rows pgx.Rows) (err error) {
+			list, err = pgx.CollectRows(rows, scanReady)
+			return err
+		})
+		b.Queue("COMMIT")
+		return conn.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list submits of live versions: %w", err)
 	}
 	return list, nil
+}
+
+func scanReady(row pgx.CollectableRow) (r Ready, err error) {
+	return r, row.Scan(&r.DocKey, &r.Version, &r.Chunks, &r.Reused, &r.Tokens, &r.Warnings, &r.SubmitID, &r.Source, &r.Reactivated)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weir-project/weir/pkg/pgstore"
 )
 
@@ -39,32 +41,35 @@ func planned(t *testing.T) *lab {
 	return l
 }
 
-// explain returns the generic plan, which is the one a busy connection ends up with.
+// explain runs a statement and returns its plan, made for these arguments.
 func (l *lab) explain(s pgstore.SQL) string {
 	l.t.Helper()
-	tx, err := l.pool.Begin(l.t.Context())
+	rows, err := l.pool.Query(l.t.Context(), "EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) "+s.Text, s.Args...)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback(l.t.Context()) }()
-	if _, err := tx.Exec(l.t.Context(), "SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
-		l.t.Fatal(err)
-	}
-	rows, err := tx.Query(l.t.Context(), "EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) "+s.Text, s.Args...)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer rows.Close()
+	return strings.Join(lines, "\n")
+}
+
+// generic returns the plan that is kept for any arguments, under settings.
+func (l *lab) generic(statement, settings string) string {
+	l.t.Helper()
+	conn, err := l.pool.Acquire(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer conn.Release()
+	results, err := conn.Conn().PgConn().Exec(l.t.Context(), "BEGIN; "+settings+"; EXPLAIN (GENERIC_PLAN, VERBOSE, COSTS OFF) "+statement+"; ROLLBACK").ReadAll()
+	if err != nil {
+		l.t.Fatalf("%s: %v", statement, err)
+	}
 	var out strings.Builder
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			l.t.Fatal(err)
-		}
-		out.WriteString(line + "\n")
-	}
-	if err := rows.Err(); err != nil {
-		l.t.Fatal(err)
+	for _, row := range results[2].Rows {
+		out.Write(append(row[0], '\n'))
 	}
 	return out.String()
 }

@@ -86,6 +86,7 @@ func (s *Store) beginSubmits(ctx context.Context, refs []messages.Ref) ([]*Versi
 	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
 		b := &pgx.Batch{}
 		b.Queue("BEGIN")
+		b.Queue(query("lookup_plans"))
 		b.Queue(query("async_commit")) // where it is lost, the version is Pending and its message still there
 		b.Queue(query("parse_begin"), keys, versions, kbs, inlineContent).Query(func(rows pgx.Rows) error {
 			return scanEach(rows, out, scanVersion)

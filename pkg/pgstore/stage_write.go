@@ -73,6 +73,7 @@ func (w *stagingWrites) open(ctx context.Context, conn *pgxpool.Conn) error {
 	}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
+	b.Queue(query("lookup_plans"))
 	b.Queue(query("async_commit")) // a crash empties the staged tables anyway
 	locks[0].queue(b, "stage_lock")
 	locks[1].queue(b, "build_stage_lock")

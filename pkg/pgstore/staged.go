@@ -96,3 +96,5 @@ func (s *Store) StagedTexts(ctx context.Context, ref messages.Ref) ([]StagedText
 }
 
 func bigEndian64(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) } //nolint:gosec // a bigint on the wire
+
+func bigEndian32(b []byte) int { return int(int32(binary.BigEndian.Uint32(b))) } //nolint:gosec // an int on the wire

@@ -77,22 +77,45 @@ type place struct {
 	ordinal int
 }
 
-// hand is the vectors in hand of a group: where they belong, as parallel arrays, and the values.
-type hand struct {
-	keys     []int64
-	versions []int64 // a vector of an overtaken version never stands for its successor's
-	ordinals []int
-	values   map[handPlace][]float32
-}
+// hand is the vectors in hand of a group, by version: one of an overtaken version never stands for its successor's.
+type hand map[handOwner]map[int][]float32 // by ordinal
 
-type handPlace struct {
-	place
-	version int64
+type handOwner struct{ key, version int64 }
+
+func handOf(finished []Finished) hand {
+	h := hand{}
+	for _, f := range finished {
+		owner := handOwner{f.DocKey, f.Version}
+		for _, v := range f.Vectors {
+			if h[owner] == nil {
+				h[owner] = make(map[int][]float32, len(f.Vectors))
+			}
+			h[owner][v.Ordinal] = v.Values
+		}
+	}
+	return h
 }
 
 func (h hand) vectorOf(at place, version int64) ([]float32, bool) {
-	v, ok := h.values[handPlace{at, version}]
+	v, ok := h[handOwner{at.key, version}][at.ordinal]
 	return v, ok
+}
+
+// added counts the vectors of a version's chunks that are in hand and not staged.
+func (h hand) added(r swapRow, staged []int) int {
+	have := h[handOwner{r.DocKey, r.Version}]
+	n := len(have)
+	for _, ordinal := range staged {
+		if _, both := have[ordinal]; both {
+			n--
+		}
+	}
+	for ordinal := range have {
+		if ordinal >= r.chunks && !slices.Contains(staged, ordinal) {
+			n--
+		}
+	}
+	return n
 }
 
 // SwapVersions makes every complete candidate of a generation live in one transaction: its rows move
@@ -125,23 +148,6 @@ func (s *Store) SwapVersions(ctx context.Context, generation int64, finished []F
 	return res, nil
 }
 
-func handOf(finished []Finished) hand {
-	h := hand{keys: []int64{}, versions: []int64{}, ordinals: []int{}, values: map[handPlace][]float32{}}
-	for _, f := range finished {
-		for _, v := range f.Vectors {
-			at := handPlace{place{f.DocKey, v.Ordinal}, f.Version}
-			if _, seen := h.values[at]; seen {
-				continue
-			}
-			h.values[at] = v.Values
-			h.keys = append(h.keys, f.DocKey)
-			h.versions = append(h.versions, f.Version)
-			h.ordinals = append(h.ordinals, v.Ordinal)
-		}
-	}
-	return h
-}
-
 // candidatesOf lists the candidates of a group, those of jobs or the others, each once: several messages of a version
 // may meet in it.
 func candidatesOf(finished []Finished, builds bool) (keys, versions []int64) {
@@ -153,6 +159,15 @@ func candidatesOf(finished []Finished, builds bool) (keys, versions []int64) {
 		}
 	}
 	return keys, versions
+}
+
+// holds tells of each version whether some of its vectors are in hand.
+func (h hand) holds(keys, versions []int64) []bool {
+	out := make([]bool, len(keys))
+	for i, key := range keys {
+		out[i] = len(h[handOwner{key, versions[i]}]) > 0
+	}
+	return out
 }
 
 // sort files the rows under what they are and returns those to swap.
@@ -173,8 +188,8 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 }
 
 // lockSwap locks the knowledge base against deletion and switches, then the documents in order of key,
-// and only then looks, with a snapshot that sees whatever the locks waited for. Plans are made for the
-// arrays at hand: a generic one takes them for short.
+// and only then looks, with a snapshot that sees whatever the locks waited for. Plans are made for the one
+// generation: a kept one would lock the partitions of all.
 func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finished, h hand) (locked, error) {
 	keys, versions := candidatesOf(finished, false)
 	builds, built := candidatesOf(finished, true)
@@ -188,10 +203,10 @@ func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finis
 	})
 	b.Queue(query("swap_lock_rows"), slices.Concat(keys, builds))
 	if len(keys) > 0 {
-		b.Queue(query("swap_lock"), keys, versions, generation, h.keys, h.versions, h.ordinals, stagedLayout).Query(scanSwapRows(&l.rows, false))
+		b.Queue(query("swap_lock"), keys, versions, h.holds(keys, versions), generation, stagedLayout).Query(scanSwapRows(&l.rows, false, h))
 	}
 	if len(builds) > 0 {
-		b.Queue(query("build_lock"), builds, built, generation, h.keys, h.versions, h.ordinals, stagedLayout).Query(scanSwapRows(&l.builds, true))
+		b.Queue(query("build_lock"), builds, built, h.holds(builds, built), generation, stagedLayout).Query(scanSwapRows(&l.builds, true, h))
 	}
 	return l, tx.SendBatch(ctx, b).Close()
 }
@@ -207,11 +222,14 @@ type generationState struct {
 	State string
 }
 
-func scanSwapRows(into *[]swapRow, build bool) func(pgx.Rows) error {
+func scanSwapRows(into *[]swapRow, build bool, h hand) func(pgx.Rows) error {
 	return func(found pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (swapRow, error) {
 			r := swapRow{Candidate: Candidate{Build: build}}
-			return r, row.Scan(&r.DocKey, &r.Version, &r.current, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.vectors, &r.added)
+			var ordinals []int // of staged vectors
+			err := row.Scan(&r.DocKey, &r.Version, &r.current, &r.kbID, &r.live, &r.chunks, &r.hasVectors, &r.staged, &r.vectors, &ordinals)
+			r.added = h.added(r, ordinals)
+			return r, err
 		})
 		return err
 	}
@@ -233,7 +251,7 @@ func swap(ctx context.Context, tx pgx.Tx, generation int64, ready []swapRow, h h
 			return err
 		}
 	}
-	if err := moveAll(ctx, tx, generation, ready, h); err != nil {
+	if err := moverOf(tx, generation, ready, h).move(ctx); err != nil {
 		return err
 	}
 	b := &pgx.Batch{}

@@ -1,33 +1,27 @@
 -- What of a job's builds may be committed: only of live versions, and only into a generation that is not given up.
-WITH w AS (
-    SELECT * FROM unnest($1::bigint[], $2::bigint[]) w(key, version)
-), staged AS (
-    SELECT s.document_key AS key, s.version, sum(s.chunks) AS chunks
-    FROM w
-    JOIN staged_chunks s ON s.document_key = w.key AND s.version = w.version AND s.generation = $3 AND s.layout = $7
-    GROUP BY s.document_key, s.version
-), vectors AS (
-    SELECT s.document_key AS key, s.version, count(*) AS vectors
-    FROM w
-    JOIN staged_vectors s ON s.document_key = w.key AND s.version = w.version AND s.generation = $3
-    GROUP BY s.document_key, s.version
-), hand AS (
-    SELECT h.key, h.version, count(*) AS vectors
-    FROM unnest($4::bigint[], $5::bigint[], $6::int[]) h(key, version, ordinal)
-    JOIN document_builds b ON b.document_key = h.key AND b.version = h.version AND b.generation = $3 AND h.ordinal < b.chunks
-    WHERE NOT EXISTS (
-        SELECT 1 FROM staged_vectors s
-        WHERE s.document_key = h.key AND s.version = h.version AND s.generation = $3 AND s.ordinal = h.ordinal)
-    GROUP BY h.key, h.version
-)
-SELECT d.key, b.version, true, d.kb_id, d.live_version, b.chunks, g.space IS NOT NULL,
-       coalesce(st.chunks, 0)::int, coalesce(ve.vectors, 0)::int, coalesce(h.vectors, 0)::int
-FROM w
-JOIN documents d ON d.key = w.key AND d.live_version = w.version
-JOIN document_builds b ON b.document_key = w.key AND b.version = w.version AND b.generation = $3 AND b.state = 'pending' AND b.chunks IS NOT NULL
-JOIN generations g ON g.id = b.generation AND g.state <> 'dead'
-JOIN knowledge_bases k ON k.id = d.kb_id AND k.deleted_at IS NULL
-LEFT JOIN staged st ON st.key = d.key AND st.version = b.version
-LEFT JOIN vectors ve ON ve.key = d.key AND ve.version = b.version
-LEFT JOIN hand h ON h.key = d.key AND h.version = b.version
-ORDER BY d.key
+SELECT d.key, w.version, true, d.kb_id, d.live_version, b.chunks, b.has_vectors, st.chunks, ve.vectors,
+       CASE WHEN w.in_hand AND ve.vectors > 0 THEN ARRAY(
+           SELECT s.ordinal FROM staged_vectors s WHERE s.document_key = w.key AND s.version = w.version AND s.generation = $4
+       ) END
+FROM unnest($1::bigint[], $2::bigint[], $3::boolean[]) w(key, version, in_hand)
+CROSS JOIN LATERAL (
+    SELECT d.key, d.kb_id, d.live_version FROM documents d
+    JOIN knowledge_bases k ON k.id = d.kb_id AND k.deleted_at IS NULL
+    WHERE d.key = w.key AND d.live_version = w.version
+    OFFSET 0
+) d
+CROSS JOIN LATERAL (
+    SELECT b.chunks, g.space IS NOT NULL AS has_vectors FROM document_builds b
+    JOIN generations g ON g.id = b.generation AND g.state <> 'dead'
+    WHERE b.document_key = w.key AND b.version = w.version AND b.generation = $4 AND b.state = 'pending' AND b.chunks IS NOT NULL
+    OFFSET 0
+) b
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(s.chunks), 0)::int AS chunks FROM staged_chunks s
+    WHERE s.document_key = w.key AND s.version = w.version AND s.generation = $4 AND s.layout = $5
+) st
+CROSS JOIN LATERAL (
+    SELECT count(*)::int AS vectors FROM staged_vectors s
+    WHERE s.document_key = w.key AND s.version = w.version AND s.generation = $4
+) ve
+ORDER BY w.key

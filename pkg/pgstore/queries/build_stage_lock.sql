@@ -1,8 +1,13 @@
 SELECT w.i, b.chunks
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY w(key, version, generation, i)
-JOIN documents d ON d.key = w.key AND d.live_version = w.version
-JOIN document_builds b ON b.document_key = d.key AND b.version = d.live_version AND b.generation = w.generation AND b.state = 'pending'
-JOIN generations g ON g.id = b.generation AND g.state <> 'dead'
-ORDER BY d.key, b.generation
-FOR SHARE OF d -- first, as everywhere
-FOR UPDATE OF b
+FROM (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY w(key, version, generation, i) ORDER BY w.key, w.generation) w
+CROSS JOIN LATERAL ( -- first, as everywhere
+    SELECT d.key, d.live_version FROM documents d
+    WHERE d.key = w.key AND d.live_version = w.version
+    FOR SHARE
+) d
+CROSS JOIN LATERAL (
+    SELECT b.chunks FROM document_builds b
+    JOIN generations g ON g.id = b.generation AND g.state <> 'dead'
+    WHERE b.document_key = d.key AND b.version = d.live_version AND b.generation = w.generation AND b.state = 'pending'
+    FOR UPDATE OF b
+) b

@@ -1,3 +1,3 @@
 DELETE FROM document_versions v
 USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) w(key, version, live)
-WHERE v.document_key = w.key AND v.version < w.version AND v.version IS DISTINCT FROM w.live
+WHERE v.document_key = w.key AND v.document_key = ANY ($1) AND v.version < w.version AND v.version IS DISTINCT FROM w.live

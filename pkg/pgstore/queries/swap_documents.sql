@@ -1,6 +1,8 @@
-UPDATE documents d SET status = 'Ready', live_version = v.version,
-    live_title = CASE WHEN v.title <> '' THEN v.title ELSE v.parsed_title END,
-    live_oss_key = v.oss_key, live_metadata = v.metadata, live_typed = v.typed, updated_at = now()
-FROM unnest($1::bigint[], $2::bigint[]) w(key, version)
-JOIN document_versions v ON v.document_key = w.key AND v.version = w.version
-WHERE d.key = w.key
+UPDATE documents d SET status = 'Ready', live_version = w.version,
+    live_title = CASE WHEN w.title <> '' THEN w.title ELSE w.parsed_title END,
+    live_oss_key = w.oss_key, live_metadata = w.metadata, live_typed = w.typed, updated_at = now()
+FROM (
+    SELECT w.key, v.* FROM unnest($1::bigint[], $2::bigint[]) w(key, version)
+    CROSS JOIN LATERAL (SELECT * FROM document_versions v WHERE v.document_key = w.key AND v.version = w.version OFFSET 0) v
+) w
+WHERE d.key = w.key AND d.key = ANY ($1)
