@@ -20,11 +20,12 @@ type Store interface {
 	ReadyOf(ctx context.Context, candidates []pgstore.Candidate) ([]pgstore.Ready, error)
 }
 
-// Limits of a group. The zero value is 256 documents, 2,000 chunks, 20 ms and 1 s.
+// Limits of a group. The zero value is 256 documents, 2,000 chunks, 20 ms, 50 ms and 1 s.
 type Limits struct {
 	Docs   int
 	Chunks int
 	Wait   time.Duration // from the first of a group
+	Quiet  time.Duration // from the last: the stream has paused, and Spacing would be waited out for nothing
 	// Spacing bounds the distance between the beginnings of two transactions of a generation, unless the
 	// second is full. The distance is ten milliseconds for each document of the first: a stream of
 	// documents makes few large segments, not many small ones to be merged, while documents that come one
@@ -41,6 +42,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Wait == 0 {
 		l.Wait = 20 * time.Millisecond
+	}
+	if l.Quiet == 0 {
+		l.Quiet = 50 * time.Millisecond
 	}
 	if l.Spacing == 0 {
 		l.Spacing = time.Second
@@ -101,6 +105,7 @@ type group struct {
 	waiters  []chan outcome
 	chunks   int
 	due      bool // full, or its time is over
+	until    time.Time
 	timer    *time.Timer
 }
 
@@ -139,10 +144,11 @@ func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int,
 	}
 	g := c.groups[generation]
 	if g == nil {
-		g = &group{}
-		g.timer = time.AfterFunc(c.patience(generation), func() { c.expire(generation, g) })
+		g = &group{until: time.Now().Add(c.patience(generation))}
+		g.timer = time.AfterFunc(c.limits.Wait, func() { c.expire(generation, g) })
 		c.groups[generation] = g
 	}
+	g.timer.Reset(min(time.Until(g.until), max(c.limits.Wait, c.limits.Quiet)))
 	g.finished = append(g.finished, finished)
 	g.waiters = append(g.waiters, wait)
 	g.chunks += chunks
@@ -153,7 +159,7 @@ func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int,
 	return true
 }
 
-// patience is how long a new group of a generation gathers. c.mu is held.
+// patience is how long a new group of a generation gathers while others come. c.mu is held.
 func (c *Committer) patience(generation int64) time.Duration {
 	return max(c.limits.Wait, time.Until(c.next[generation]))
 }

@@ -91,6 +91,33 @@ func TestWhatComesDuringATransactionSharesTheNext(t *testing.T) {
 	})
 }
 
+// After a large transaction the next one waits for more to come, but not for more that does not come.
+func TestAStreamThatPausesIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		c := commit.New(s, commit.Limits{Docs: 100}, nil) // a full group, and a second until the next
+		defer c.Close()
+		if err := errors.Join(commitAll(t, c, 1, 100)...); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for key := range int64(10) {
+			wg.Go(func() {
+				time.Sleep(time.Duration(key) * 30 * time.Millisecond)
+				if _, err := c.Commit(t.Context(), 1, version(key), 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := sizes(s.groups); !slices.Equal(got, []int{100, 10}) || time.Since(begin) > 330*time.Millisecond {
+			t.Errorf("got groups of %v, the last after %s; want 100 and 10, soon after the tenth came", got, time.Since(begin))
+		}
+	})
+}
+
 func TestGenerationsNeverShareATransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
