@@ -1,9 +1,9 @@
 package bus
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -39,8 +39,10 @@ func Event(e messages.Event, source string) (Message, error) {
 	}
 	return Message{
 		Subject: messages.EventSubject(e.Tenant, e.KB, e.DocID, e.Status),
-		ID: fmt.Sprintf("%s/%d/%s/%s/%d/event/%s/%s", e.Tenant, e.KBID, e.Subspace, messages.DocToken(e.DocID), e.Version,
-			e.Status, messages.DocToken(source)),
+		ID: strings.Join([]string{
+			e.Tenant, strconv.FormatInt(e.KBID, 10), e.Subspace, messages.DocToken(e.DocID), strconv.FormatInt(e.Version, 10), "event",
+			string(e.Status), messages.DocToken(source),
+		}, "/"),
 		Header: Header{messages.HeaderMsgType: messages.TypeEvent},
 		Body:   data,
 	}, nil

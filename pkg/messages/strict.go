@@ -139,11 +139,14 @@ type field struct {
 	bit   uint64 // its own among the fields of the shape
 }
 
-// requestShapes are those of all requests and of what they are made of.
-var requestShapes = sync.OnceValue(func() shapes {
+// wireShapes are those of all requests, of the heads of work and of what they are made of.
+var wireShapes = sync.OnceValue(func() shapes {
 	all := shapes{}
 	for _, o := range Operations() {
 		all.add(reflect.TypeOf(o.Request))
+	}
+	for _, head := range []any{EmbedRequest{}, embedHead{}, indexHead{}} {
+		all.add(reflect.TypeOf(head))
 	}
 	return all
 })
@@ -166,7 +169,7 @@ func (m shapes) add(t reflect.Type) {
 type shapes map[reflect.Type]shape
 
 func (m *shapes) of(t reflect.Type) shape {
-	s, ok := requestShapes()[t]
+	s, ok := wireShapes()[t]
 	if ok {
 		return s
 	}

@@ -5,8 +5,9 @@ import (
 	"encoding/base32"
 	"fmt"
 	"hash/fnv"
-	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Subject prefixes. The tenant and knowledge base of every public subject are authoritative: a body
@@ -39,15 +40,28 @@ const (
 	MaxDocIDBytes = 512
 )
 
-var (
-	namePattern     = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
-	docTokenPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-)
+// isName reports whether s is of the form [a-z0-9_-]{1,64}.
+func isName(s string) bool { return isToken(s) && !strings.ContainsFunc(s, unicode.IsUpper) }
+
+// isToken reports whether s is of the form [A-Za-z0-9_-]{1,64}.
+func isToken(s string) bool {
+	if s == "" || len(s) > MaxNameBytes {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 // ValidateName checks the name of a tenant, knowledge base or subspace: [a-z0-9_-]{1,64}, and not
 // one of the reserved scopes. field names it in the error.
 func ValidateName(field, name string) error {
-	if !namePattern.MatchString(name) {
+	if !isName(name) {
 		return Invalid(field, "must match [a-z0-9_-]{1,64}")
 	}
 	if name == TenantScope || name == AllScope {
@@ -66,7 +80,7 @@ func Lane(tenant, kb string) int {
 // DocToken is the form of a document id inside a subject: the id itself where it is a plain token,
 // else "~" and base32 of the first 20 bytes of its SHA-256. The true id is in the body.
 func DocToken(docID string) string {
-	if docTokenPattern.MatchString(docID) && docID != NoDocument {
+	if isToken(docID) && docID != NoDocument {
 		return docID
 	}
 	sum := sha256.Sum256([]byte(docID))
@@ -95,7 +109,7 @@ func EventSubject(tenant, kb, docID string, status DocumentStatus) string {
 
 // WorkSubject is the subject of a work message of a stage.
 func WorkSubject(stage, tenant, kb string) string {
-	return join(SubjectWork, stage, fmt.Sprint(Lane(tenant, kb)), tenant, kb)
+	return join(SubjectWork, stage, strconv.Itoa(Lane(tenant, kb)), tenant, kb)
 }
 
 // DeadSubject is the subject of a dead letter of a stage.

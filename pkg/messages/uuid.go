@@ -25,4 +25,6 @@ func IDFromOSSKey(subspace, key string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
 func uitoa(n uint64) string { return strconv.FormatUint(n, 10) }

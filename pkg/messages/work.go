@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -29,8 +28,9 @@ func (r Ref) MsgID(stage string, part int) string {
 	if r.Build {
 		run = "b" + run
 	}
-	return fmt.Sprintf("%s/%d/%d/%s/%s/%d/%s/%d/%s",
-		r.Tenant, r.KBID, r.Generation, r.Subspace, DocToken(r.DocID), r.Version, stage, part, run)
+	return strings.Join([]string{
+		r.Tenant, itoa(r.KBID), itoa(r.Generation), r.Subspace, DocToken(r.DocID), itoa(r.Version), stage, strconv.Itoa(part), run,
+	}, "/")
 }
 
 // Validate checks that a received reference is whole.
@@ -72,6 +72,15 @@ func (s Space) PassageText(context, text string) string {
 		return s.PassagePrefix + text
 	}
 	return s.PassagePrefix + context + "\n" + text
+}
+
+// AppendPassage appends what PassageText returns.
+func (s Space) AppendPassage(dst []byte, context, text string) []byte {
+	dst = append(dst, s.PassagePrefix...)
+	if context != "" {
+		dst = append(append(dst, context...), '\n')
+	}
+	return append(dst, text...)
 }
 
 // ParseWork asks for a stored version to be parsed, chunked and staged.

@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Messages of the embed and index stages are a line of JSON, then the texts or vectors as they are, one after
@@ -131,7 +132,10 @@ func appendHead(head any, size int) ([]byte, error) {
 
 func cutHead(data []byte, head any) (rest []byte, err error) {
 	line, rest, _ := bytes.Cut(data, []byte("\n")) // without one nothing may be missing behind it
-	if err := json.Unmarshal(line, head); err != nil {
+	if utf8.Valid(line) && readStrict(line, head) {
+		return rest, nil
+	}
+	if err := json.Unmarshal(line, head); err != nil { // keys of a later version are ignored
 		return nil, fmt.Errorf("first line: %w", err)
 	}
 	return rest, nil

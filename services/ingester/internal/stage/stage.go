@@ -102,19 +102,23 @@ func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error
 	if v.Begun && w.Source != "" {
 		g.Go(func() error { return h.announce(ctx, ref, w) })
 	}
-	var out []bus.Message
-	g.Go(func() (err error) {
-		switch {
-		case v.Split:
-			err = inField(h.split.Split(ctx, ref, v.Blob))
-		case v.Staged:
-			out, err = h.follow(ctx, ref, nil, nil)
-		default:
-			out, err = h.build(ctx, ref, v)
-		}
-		return err
-	})
+	defer g.Wait() //nolint:errcheck // of a panic, which is for whoever called: the error is looked at below
+	out, err := h.work(ctx, ref, v)
+	if err != nil {
+		g.Go(func() error { return err }) // ends the other, unless that failed first
+	}
 	return out, g.Wait()
+}
+
+// work does what is left to do with a version, and returns the messages that follow.
+func (h *Handler) work(ctx context.Context, ref messages.Ref, v pgstore.Version) ([]bus.Message, error) {
+	switch {
+	case v.Split:
+		return nil, inField(h.split.Split(ctx, ref, v.Blob))
+	case v.Staged:
+		return h.follow(ctx, ref, nil, nil)
+	}
+	return h.build(ctx, ref, v)
 }
 
 // announce tells that a version is being indexed, while that goes on.
@@ -257,9 +261,13 @@ func stagingOf(ref messages.Ref, v pgstore.Version, doc parse.Document) (pgstore
 	st.Warnings = append(st.Warnings, warnings...)
 	truncated := 0
 	st.Chunks = make([]pgstore.StagedChunk, len(chunks))
+	r := stager{analyzer: analyzer, title: title}
+	if v.Generation.Space != nil {
+		r.space = *v.Generation.Space
+	}
 	for i, c := range chunks {
 		var cut bool
-		st.Chunks[i], cut = staged(analyzer, v.Generation.Space, title, c)
+		st.Chunks[i], cut = r.staged(c)
 		if cut {
 			truncated++
 		}
@@ -270,19 +278,22 @@ func stagingOf(ref messages.Ref, v pgstore.Version, doc parse.Document) (pgstore
 	return st, nil
 }
 
-func staged(analyzer *lexical.Analyzer, space *messages.Space, title string, c chunk.Chunk) (pgstore.StagedChunk, bool) {
-	text := joinContext(title, c.Context)
-	lex := analyzer.Document(text, c.Text)
-	s := pgstore.StagedChunk{
+// stager makes the chunks of a document ready to be staged, one after the other.
+type stager struct {
+	analyzer *lexical.Analyzer
+	space    messages.Space
+	title    string
+	passage  []byte // what the model sees of a chunk, used again
+}
+
+func (r *stager) staged(c chunk.Chunk) (s pgstore.StagedChunk, truncated bool) {
+	text := joinContext(r.title, c.Context)
+	lex := r.analyzer.Document(text, c.Text)
+	r.passage = r.space.AppendPassage(r.passage[:0], text, c.Text)
+	return pgstore.StagedChunk{
 		Ordinal: c.Ordinal, PageFrom: c.PageFrom, PageTo: c.PageTo, Tokens: c.Tokens, HeadingPath: c.HeadingPath,
-		Context: text, Content: c.Text, Origin: originOf(c), Lex: pgstore.NewTSVector(lex), LexLen: lex.Length,
-	}
-	prefixed := messages.Space{}
-	if space != nil {
-		prefixed = *space
-	}
-	s.Hash = sha256.Sum256([]byte(prefixed.PassageText(text, c.Text)))
-	return s, lex.Truncated
+		Context: text, Content: c.Text, Hash: sha256.Sum256(r.passage), Origin: originOf(c), Lex: pgstore.NewTSVector(lex), LexLen: lex.Length,
+	}, lex.Truncated
 }
 
 func originOf(c chunk.Chunk) messages.Origin {
