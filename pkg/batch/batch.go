@@ -1,5 +1,5 @@
 // Package batch joins calls that come while others are under way, so that one transaction or request serves
-// many. A call that finds nothing under way goes at once and alone: joining costs no waiting.
+// many. A call that finds nothing under way goes at once and alone: joining costs no waiting, unless Config.Linger says so.
 package batch
 
 import (
@@ -24,6 +24,8 @@ type Config[In any] struct {
 	MaxCost  int64          // of a batch, but for one call that costs more; 0: no limit
 	Parallel int            // batches under way at once; 0: 2
 	Timeout  time.Duration  // of a batch; 0: 60 s
+	// Linger is how long a batch that is not full may wait for more calls while another is under way; 0: not at all.
+	Linger time.Duration
 	// Split reports that the calls of a batch that failed whole with this error are to be run one by one, so
 	// that one that fails does not fail the others. nil: every error but the end of the time. A panic is one.
 	Split func(error) bool
@@ -59,11 +61,13 @@ type Joiner[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []call[In, Out]
 	busy    int
+	alarm   bool // start is called when the waiting have lingered
 }
 
 type call[In, Out any] struct {
-	in   In
-	done chan Result[Out]
+	in    In
+	since time.Time
+	done  chan Result[Out]
 }
 
 // New returns a joiner over run.
@@ -74,7 +78,7 @@ func New[In, Out any](cfg Config[In], run Func[In, Out]) *Joiner[In, Out] {
 // Do runs a call together with others and waits for its result. When ctx ends first the call may still take
 // effect: calls must be idempotent.
 func (j *Joiner[In, Out]) Do(ctx context.Context, in In) (Out, error) {
-	c := call[In, Out]{in, make(chan Result[Out], 1)}
+	c := call[In, Out]{in, time.Now(), make(chan Result[Out], 1)}
 	j.mu.Lock()
 	j.waiting = append(j.waiting, c)
 	j.start()
@@ -88,37 +92,54 @@ func (j *Joiner[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	}
 }
 
-// start runs what waits, if another batch may be under way. j.mu is held.
+// start runs what waits, as long as another batch may be under way and is full or has lingered. j.mu is held.
 func (j *Joiner[In, Out]) start() {
-	if j.busy >= j.cfg.Parallel || len(j.waiting) == 0 {
-		return
+	for j.busy < j.cfg.Parallel && len(j.waiting) > 0 {
+		n, full := j.fitting()
+		if left := j.cfg.Linger - time.Since(j.waiting[0].since); j.busy > 0 && !full && left > 0 {
+			j.startIn(left)
+			return
+		}
+		calls := j.waiting[:n:n]
+		j.waiting = j.waiting[n:]
+		j.busy++
+		go func() {
+			j.serve(calls)
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.busy--
+			j.start()
+		}()
 	}
-	n := j.fitting()
-	calls := j.waiting[:n:n]
-	j.waiting = j.waiting[n:]
-	j.busy++
-	go func() {
-		j.serve(calls)
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.busy--
-		j.start()
-	}()
 }
 
-// fitting is how many of the waiting calls make the next batch, at least one.
-func (j *Joiner[In, Out]) fitting() int {
+// startIn looks again after a while, unless that is to come already: calls that have waited longer come first. j.mu is held.
+func (j *Joiner[In, Out]) startIn(d time.Duration) {
+	if j.alarm {
+		return
+	}
+	j.alarm = true
+	time.AfterFunc(d, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.alarm = false
+		j.start()
+	})
+}
+
+// fitting is how many of the waiting calls make the next batch, at least one, and whether no other fits.
+func (j *Joiner[In, Out]) fitting() (n int, full bool) {
 	most := min(len(j.waiting), j.cfg.Max)
 	if j.cfg.Cost == nil || j.cfg.MaxCost == 0 {
-		return most
+		return most, most == j.cfg.Max
 	}
 	cost := j.cfg.Cost(j.waiting[0].in)
 	for n := 1; n < most; n++ {
 		if cost += j.cfg.Cost(j.waiting[n].in); cost > j.cfg.MaxCost {
-			return n
+			return n, true
 		}
 	}
-	return most
+	return most, most == j.cfg.Max || cost >= j.cfg.MaxCost
 }
 
 // serve gives every call its result.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -174,4 +175,53 @@ func TestErrorsThatAreNotSplitAreEverybodys(t *testing.T) {
 	if got := rest(); got[2] != "thirteen" || got[13] != "thirteen" {
 		t.Errorf("got %v, want the error for both", got)
 	}
+}
+
+// A batch that is not full lingers for company while another is under way, and no longer than that.
+func TestABatchLingersWhileAnotherIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{gate: make(chan struct{}), began: make(chan int, 10)}
+		j := batch.New(batch.Config[int]{Max: 3, Parallel: 4, Linger: 5 * time.Millisecond}, r.run)
+		begun := func(want ...int) {
+			t.Helper()
+			synctest.Wait()
+			for _, n := range want {
+				if len(r.began) == 0 {
+					t.Fatalf("no batch of %d calls has begun", n)
+				}
+				if got := <-r.began; got != n {
+					t.Fatalf("batch: got %d calls, want %d", got, n)
+				}
+			}
+			if len(r.began) > 0 {
+				t.Fatal("a batch began too early")
+			}
+		}
+		waits := []func() map[int]string{do(t, j, 1)}
+		begun(1) // nothing else is under way
+		waits = append(waits, do(t, j, 2))
+		time.Sleep(4 * time.Millisecond)
+		begun()
+		waits = append(waits, do(t, j, 3))
+		begun()
+		time.Sleep(time.Millisecond)
+		begun(2) // the second call has lingered
+		waits = append(waits, do(t, j, 4, 5, 6))
+		begun(3)
+		waits = append(waits, do(t, j, 7))
+		begun()
+		r.gate <- struct{}{}
+		r.gate <- struct{}{}
+		begun() // one is under way still
+		r.gate <- struct{}{}
+		begun(1)
+		close(r.gate)
+		for _, wait := range waits {
+			for n, got := range wait() {
+				if got != fmt.Sprint(2*n) {
+					t.Errorf("%d: got %s, want %d", n, got, 2*n)
+				}
+			}
+		}
+	})
 }

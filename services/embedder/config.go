@@ -34,7 +34,7 @@ type Config struct {
 	// Providers are further servers, by model.
 	Providers Providers
 
-	// Workers is how many messages are embedded at once; 0: 32. More than the server may be asked at once share requests.
+	// Workers is how many messages are embedded at once; 0: 32. Those that come close together share requests.
 	Workers int
 	// Queries is how many query requests are answered at once; 0: 64. More are refused as OVERLOADED.
 	Queries int

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,21 +13,25 @@ import (
 // joinedTimeout bounds a joined call, whoever waits for it; the stage's own time is a little longer.
 const joinedTimeout = 4 * time.Minute
 
-// Joined is an embedder that sends the texts of several messages in one request while as many requests as may
-// be are under way: many short documents take few requests. Queries and the first messages never wait for
-// company. Safe for concurrent use.
+// linger is how long messages wait for others to share a request while one is under way. Next to what a model takes it
+// is short, and a request of many messages costs little more than one of few.
+const linger = 5 * time.Millisecond
+
+// Joined is an embedder that sends the texts of several messages in one request: those that come while as many
+// requests as may be are under way, or within a few milliseconds while there is any. Queries and a message that comes
+// alone never wait for company. Safe for concurrent use.
 type Joined struct {
 	within   Embedder
 	parallel int
 	texts    int64
 
 	mu     sync.Mutex
-	spaces map[string]*batch.Joiner[[]string, embedding.Result]
+	spaces map[embedding.Space]*batch.Joiner[[]string, embedding.Result]
 }
 
-// NewJoined joins calls of an embedder when parallel of them are under way, up to so many texts.
+// NewJoined joins calls of an embedder up to so many texts; at most parallel requests are under way.
 func NewJoined(within Embedder, parallel, texts int) *Joined {
-	return &Joined{within: within, parallel: max(parallel, 1), texts: int64(texts), spaces: map[string]*batch.Joiner[[]string, embedding.Result]{}}
+	return &Joined{within: within, parallel: max(parallel, 1), texts: int64(texts), spaces: map[embedding.Space]*batch.Joiner[[]string, embedding.Result]{}}
 }
 
 // Embed is the embedder's, joined for the batch lane.
@@ -42,30 +47,26 @@ const maxSpaces = 256
 
 // of is the joiner of a space: texts of two are never in one request.
 func (j *Joined) of(space embedding.Space) *batch.Joiner[[]string, embedding.Result] {
-	id := space.ID()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if found, ok := j.spaces[id]; ok {
+	if found, ok := j.spaces[space]; ok {
 		return found
 	}
 	if len(j.spaces) >= maxSpaces {
 		clear(j.spaces)
 	}
 	made := batch.New(batch.Config[[]string]{
-		Parallel: j.parallel, Timeout: joinedTimeout, MaxCost: j.texts, Cost: func(texts []string) int64 { return int64(len(texts)) },
+		Parallel: j.parallel, Timeout: joinedTimeout, Linger: linger, MaxCost: j.texts, Cost: func(texts []string) int64 { return int64(len(texts)) },
 	}, func(ctx context.Context, calls [][]string) ([]batch.Result[embedding.Result], error) {
 		return j.together(ctx, space, calls), nil
 	})
-	j.spaces[id] = made
+	j.spaces[space] = made
 	return made
 }
 
 // together embeds the texts of several calls. An error is everybody's, with the vectors that each got before it.
 func (j *Joined) together(ctx context.Context, space embedding.Space, calls [][]string) []batch.Result[embedding.Result] {
-	var all []string
-	for _, texts := range calls {
-		all = append(all, texts...)
-	}
+	all := slices.Concat(calls...)
 	result, err := j.within.Embed(ctx, space, embedding.Batch, all)
 	out := make([]batch.Result[embedding.Result], len(calls))
 	at := 0

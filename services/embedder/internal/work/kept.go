@@ -19,13 +19,13 @@ type kept struct {
 }
 
 type keptKey struct {
-	space string
+	space embedding.Space
 	hash  [sha256.Size]byte
 }
 
 func newKept() *kept { return &kept{vectors: map[keptKey][]float32{}} }
 
-func (k *kept) get(space, text string) []float32 {
+func (k *kept) get(space embedding.Space, text string) []float32 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.vectors) == 0 {
@@ -34,7 +34,7 @@ func (k *kept) get(space, text string) []float32 {
 	return k.vectors[keptKey{space, embedding.Hash(text)}]
 }
 
-func (k *kept) keep(space string, texts []string, vectors [][]float32) {
+func (k *kept) keep(space embedding.Space, texts []string, vectors [][]float32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, v := range vectors {
@@ -48,7 +48,7 @@ func (k *kept) keep(space string, texts []string, vectors [][]float32) {
 	}
 }
 
-func (k *kept) drop(space string, chunks []messages.EmbedChunk) {
+func (k *kept) drop(space embedding.Space, chunks []messages.EmbedChunk) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.vectors) == 0 {

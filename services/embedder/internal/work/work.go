@@ -51,32 +51,41 @@ func (h *Handler) Handle(ctx context.Context, in messages.EmbedWork) (messages.I
 	if err != nil {
 		return messages.IndexWork{}, err
 	}
-	out := messages.IndexWork{Ref: in.Ref, Part: in.Part, Parts: in.Parts, Vectors: make([]messages.IndexVector, len(in.Chunks))}
-	id := space.ID()
+	vectors := make([][]float32, len(in.Chunks))
 	var texts []string
 	var missing []int
 	for i, c := range in.Chunks {
-		out.Vectors[i].Ordinal = c.Ordinal
-		if v := h.kept.get(id, c.Text); v != nil {
-			out.Vectors[i].Vector = embedding.EncodeVector(v)
-			continue
+		if vectors[i] = h.kept.get(space, c.Text); vectors[i] == nil {
+			texts, missing = append(texts, c.Text), append(missing, i)
 		}
-		texts, missing = append(texts, c.Text), append(missing, i)
 	}
 	result, err := provider.Embed(ctx, space, embedding.Batch, texts)
 	if err != nil {
-		h.kept.keep(id, texts, result.Vectors)
+		h.kept.keep(space, texts, result.Vectors)
 		return messages.IndexWork{}, permanent(err)
 	}
 	if err := rejected(result, in.Chunks, missing); err != nil {
 		return messages.IndexWork{}, err
 	}
 	for k, i := range missing {
-		out.Vectors[i].Vector = embedding.EncodeVector(result.Vectors[k])
+		vectors[i] = result.Vectors[k]
 	}
-	out.Tokens = result.Usage.Tokens
-	h.kept.drop(id, in.Chunks)
-	return out, nil
+	h.kept.drop(space, in.Chunks)
+	return messages.IndexWork{
+		Ref: in.Ref, Part: in.Part, Parts: in.Parts, Tokens: result.Usage.Tokens, Vectors: encoded(in.Chunks, vectors, space.Dims),
+	}, nil
+}
+
+// encoded gives each chunk its vector, all in one piece of memory.
+func encoded(chunks []messages.EmbedChunk, vectors [][]float32, dims int) []messages.IndexVector {
+	out := make([]messages.IndexVector, len(chunks))
+	all := make([]byte, 0, 4*dims*len(chunks))
+	for i, v := range vectors {
+		at := len(all)
+		all = embedding.AppendVector(all, v)
+		out[i] = messages.IndexVector{Ordinal: chunks[i].Ordinal, Vector: all[at:len(all):len(all)]}
+	}
+	return out
 }
 
 // check refuses a message that can never be answered.

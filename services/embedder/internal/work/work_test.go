@@ -162,3 +162,41 @@ func TestHandleKeepsWhatAFailedTryComputed(t *testing.T) {
 		t.Error("what was delivered is still kept in memory")
 	}
 }
+
+// BenchmarkHandle is what a message of ten chunks costs besides the requests for its vectors.
+func BenchmarkHandle(b *testing.B) {
+	in := message(10)
+	for i := range in.Chunks {
+		c := &in.Chunks[i]
+		c.Text = strings.Repeat(fmt.Sprintf("word%d and others ", i), 75)
+		hash := embedding.Hash(c.Text)
+		c.Hash = hash[:]
+	}
+	body, err := messages.Encode(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var known []string
+	for _, c := range in.Chunks {
+		known = append(known, c.Text)
+	}
+	result := vectors(known)
+	h := work.New(func(string) (work.Embedder, error) {
+		return work.NewJoined(embedFunc(func([]string) (embedding.Result, error) { return result, nil }), 7, 64), nil
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		var in messages.EmbedWork
+		if err := in.UnmarshalBinary(body); err != nil {
+			b.Fatal(err)
+		}
+		out, err := h.Handle(b.Context(), in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := messages.Encode(out); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1000/float64(10*b.N), "µs/chunk")
+}
