@@ -20,7 +20,7 @@ type Result[Out any] struct {
 // Config bounds batches. The zero value means the defaults.
 type Config[In any] struct {
 	Max      int            // calls of a batch; 0: 64
-	Cost     func(In) int64 // of a call, in the caller's unit; nil: nothing
+	Cost     func(In) int64 // of a call, in the caller's unit, asked once; nil: nothing
 	MaxCost  int64          // of a batch, but for one call that costs more; 0: no limit
 	Parallel int            // batches under way at once; 0: 2
 	Timeout  time.Duration  // of a batch; 0: 60 s
@@ -66,6 +66,7 @@ type Joiner[In, Out any] struct {
 
 type call[In, Out any] struct {
 	in    In
+	cost  int64
 	since time.Time
 	done  chan Result[Out]
 }
@@ -78,7 +79,10 @@ func New[In, Out any](cfg Config[In], run Func[In, Out]) *Joiner[In, Out] {
 // Do runs a call together with others and waits for its result. When ctx ends first the call may still take
 // effect: calls must be idempotent.
 func (j *Joiner[In, Out]) Do(ctx context.Context, in In) (Out, error) {
-	c := call[In, Out]{in, time.Now(), make(chan Result[Out], 1)}
+	c := call[In, Out]{in: in, since: time.Now(), done: make(chan Result[Out], 1)}
+	if j.cfg.Cost != nil {
+		c.cost = j.cfg.Cost(in)
+	}
 	j.mu.Lock()
 	j.waiting = append(j.waiting, c)
 	j.start()
@@ -130,12 +134,12 @@ func (j *Joiner[In, Out]) startIn(d time.Duration) {
 // fitting is how many of the waiting calls make the next batch, at least one, and whether no other fits.
 func (j *Joiner[In, Out]) fitting() (n int, full bool) {
 	most := min(len(j.waiting), j.cfg.Max)
-	if j.cfg.Cost == nil || j.cfg.MaxCost == 0 {
+	if j.cfg.MaxCost == 0 {
 		return most, most == j.cfg.Max
 	}
-	cost := j.cfg.Cost(j.waiting[0].in)
+	cost := j.waiting[0].cost
 	for n := 1; n < most; n++ {
-		if cost += j.cfg.Cost(j.waiting[n].in); cost > j.cfg.MaxCost {
+		if cost += j.waiting[n].cost; cost > j.cfg.MaxCost {
 			return n, true
 		}
 	}

@@ -77,6 +77,13 @@ func loadOf(texts []string) load {
 	return l
 }
 
+// Share is the part of a request within the limits that texts take up: with 1 it is full.
+func (b BatchLimits) Share(texts []string) float64 {
+	b = b.withDefaults()
+	l := loadOf(texts)
+	return max(float64(l.items)/float64(b.Items), float64(l.tokens)/float64(b.Tokens), float64(l.bytes)/float64(b.Bytes))
+}
+
 // caps is what is known of a server's limits: the configured bounds, lowered by experience. Safe for
 // concurrent use.
 type caps struct {

@@ -71,6 +71,16 @@ func (p *Provider) Close() { p.http.CloseIdleConnections() }
 // Governor is the provider's governor, for metrics.
 func (p *Provider) Governor() *Governor { return p.governor }
 
+// Limits is what one request may hold, as far as is known: the configured bounds, lowered by experience.
+func (p *Provider) Limits(space Space) BatchLimits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m, ok := p.models[modelKey{space.Model, space.Dims}]; ok {
+		return m.caps.get()
+	}
+	return p.cfg.Batch
+}
+
 // Result has one vector a text, in order. Where a text was rejected for good the vector is nil and
 // Rejected says why.
 type Result struct {

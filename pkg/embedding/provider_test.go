@@ -85,6 +85,9 @@ func TestProviderLearnsTheBatchLimit(t *testing.T) {
 		if got := server.Requests() - before; got > want+1 || server.Largest() < 5 {
 			t.Errorf("%s: second time %d requests of up to %d texts, want no refusals", name, got, server.Largest())
 		}
+		if share := p.Limits(embedding.DefaultSpace()).Share(texts[:server.Largest()]); share > 1 || share < 0.5 {
+			t.Errorf("%s: the largest request that passed is %v of the limits", name, share)
+		}
 	}
 }
 

@@ -104,9 +104,6 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	return s, nil
 }
 
-// joinedTexts is the most texts of several messages in one request; one with more has it for itself.
-const joinedTexts = 64
-
 // joinedBy gives each provider's batch work through a joiner of its own.
 func joinedBy(routes *route.Table) func(model string) (work.Embedder, error) {
 	var all sync.Map // by provider
@@ -118,7 +115,7 @@ func joinedBy(routes *route.Table) func(model string) (work.Embedder, error) {
 		if j, ok := all.Load(p); ok {
 			return j.(*work.Joined), nil
 		}
-		j, _ := all.LoadOrStore(p, work.NewJoined(p, p.Governor().BatchPlaces(), joinedTexts))
+		j, _ := all.LoadOrStore(p, work.NewJoined(p, p.Governor().BatchPlaces(), p.Limits))
 		return j.(*work.Joined), nil
 	}
 }

@@ -17,21 +17,27 @@ const joinedTimeout = 4 * time.Minute
 // is short, and a request of many messages costs little more than one of few.
 const linger = 5 * time.Millisecond
 
+// fullRequest is the cost of texts that fill a request.
+const fullRequest = 1_000_000
+
 // Joined is an embedder that sends the texts of several messages in one request: those that come while as many
 // requests as may be are under way, or within a few milliseconds while there is any. Queries and a message that comes
 // alone never wait for company. Safe for concurrent use.
 type Joined struct {
 	within   Embedder
 	parallel int
-	texts    int64
+	limits   func(embedding.Space) embedding.BatchLimits
 
 	mu     sync.Mutex
 	spaces map[embedding.Space]*batch.Joiner[[]string, embedding.Result]
 }
 
-// NewJoined joins calls of an embedder up to so many texts; at most parallel requests are under way.
-func NewJoined(within Embedder, parallel, texts int) *Joined {
-	return &Joined{within: within, parallel: max(parallel, 1), texts: int64(texts), spaces: map[embedding.Space]*batch.Joiner[[]string, embedding.Result]{}}
+// NewJoined joins calls of an embedder as far as one request may hold their texts; at most parallel requests are under way.
+func NewJoined(within Embedder, parallel int, limits func(embedding.Space) embedding.BatchLimits) *Joined {
+	return &Joined{
+		within: within, parallel: max(parallel, 1), limits: limits,
+		spaces: map[embedding.Space]*batch.Joiner[[]string, embedding.Result]{},
+	}
 }
 
 // Embed is the embedder's, joined for the batch lane.
@@ -56,7 +62,8 @@ func (j *Joined) of(space embedding.Space) *batch.Joiner[[]string, embedding.Res
 		clear(j.spaces)
 	}
 	made := batch.New(batch.Config[[]string]{
-		Parallel: j.parallel, Timeout: joinedTimeout, Linger: linger, MaxCost: j.texts, Cost: func(texts []string) int64 { return int64(len(texts)) },
+		Parallel: j.parallel, Timeout: joinedTimeout, Linger: linger,
+		MaxCost: fullRequest, Cost: func(texts []string) int64 { return int64(fullRequest * j.limits(space).Share(texts)) },
 	}, func(ctx context.Context, calls [][]string) ([]batch.Result[embedding.Result], error) {
 		return j.together(ctx, space, calls), nil
 	})

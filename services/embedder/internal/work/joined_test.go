@@ -41,6 +41,9 @@ func (g *gated) Embed(_ context.Context, _ embedding.Space, _ embedding.Lane, te
 	return r, nil
 }
 
+// usual are the limits of most servers.
+func usual(embedding.Space) embedding.BatchLimits { return embedding.DefaultBatchLimits() }
+
 type answered struct {
 	result embedding.Result
 	err    error
@@ -49,7 +52,7 @@ type answered struct {
 // joined lets one call occupy the embedder and sends the others meanwhile.
 func joined(t *testing.T, g *gated, calls ...[]string) []answered {
 	t.Helper()
-	j := work.NewJoined(g, 1, 64)
+	j := work.NewJoined(g, 1, usual)
 	out := make([]answered, len(calls))
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -103,4 +106,23 @@ func TestWhatWasComputedBeforeAnOutageIsKeptByEach(t *testing.T) {
 			t.Errorf("call %d: got %d vectors, %v, want one place and the outage", i, len(got.result.Vectors), got.err)
 		}
 	}
+}
+
+func TestTextsThatFillARequestAreNotJoined(t *testing.T) {
+	t.Parallel()
+	g := newGated()
+	j := work.NewJoined(g, 4, func(embedding.Space) embedding.BatchLimits { return embedding.BatchLimits{Tokens: 100} })
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if _, err := j.Embed(t.Context(), embedding.DefaultSpace(), embedding.Batch, []string{strings.Repeat("many words ", 40)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 3 {
+		<-g.began // all at once, though none has been answered
+	}
+	close(g.gate)
+	wg.Wait()
 }

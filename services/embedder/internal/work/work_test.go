@@ -182,7 +182,7 @@ func BenchmarkHandle(b *testing.B) {
 	}
 	result := vectors(known)
 	h := work.New(func(string) (work.Embedder, error) {
-		return work.NewJoined(embedFunc(func([]string) (embedding.Result, error) { return result, nil }), 7, 64), nil
+		return work.NewJoined(embedFunc(func([]string) (embedding.Result, error) { return result, nil }), 7, usual), nil
 	})
 	b.ReportAllocs()
 	for b.Loop() {
