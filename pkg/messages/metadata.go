@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ValidateMetadata checks a document's metadata against the schema: every key declared, every value of
@@ -46,29 +47,21 @@ func (s MetadataSchema) ValidateMetadata(raw json.RawMessage) (json.RawMessage, 
 	return json.Marshal(values)
 }
 
-// eachMember calls visit with the members of a JSON object in their order, until one is refused.
+// eachMember calls visit with the members of a JSON object that scanJSON let pass, in their order, until one is
+// refused.
 func eachMember(raw json.RawMessage, visit func(name string, value json.RawMessage) error) error {
-	if !json.Valid(raw) || bytes.TrimSpace(raw)[0] != '{' {
+	whole := reader{data: raw}
+	if object, ok := whole.skip(); !ok || !whole.end() || object[0] != '{' {
 		return Invalid("metadata", "must be a JSON object")
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
-		return decodeError("metadata", err)
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return decodeError("metadata", err)
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return decodeError("metadata", err)
-		}
-		if err := visit(fmt.Sprint(name), value); err != nil {
-			return err
-		}
-	}
-	return nil
+	var err error
+	r := reader{data: raw}
+	r.members(func(name []byte) bool {
+		value, _ := r.skip()
+		err = visit(string(name), value)
+		return err == nil
+	})
+	return err
 }
 
 func isNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
@@ -79,7 +72,7 @@ func checkValue(at string, t MetadataType, raw json.RawMessage) error {
 		return checkScalar(at, element, raw)
 	}
 	var items []json.RawMessage
-	if err := json.Unmarshal(raw, &items); err != nil {
+	if !readStrict(raw, &items) {
 		return Invalid(at, fmt.Sprintf("must be a list of type %s", element))
 	}
 	for i, item := range items {
@@ -104,11 +97,13 @@ func checkScalar(at string, t MetadataType, raw json.RawMessage) error {
 // millisecond precision. at names the value in errors, which are VALIDATION_ERROR. Integral numbers in
 // any notation are long (60, 60.0, 6e1); nothing passes through a float64 on its way to an int64.
 func ParseValue(at string, t MetadataType, raw json.RawMessage) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, Invalid(at, "is not valid JSON")
+	v, ok := scalar(raw)
+	if !ok {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if err := dec.Decode(&v); err != nil {
+			return nil, Invalid(at, "is not valid JSON")
+		}
 	}
 	switch t {
 	case TypeString:
@@ -133,6 +128,25 @@ func ParseValue(at string, t MetadataType, raw json.RawMessage) (any, error) {
 		}
 	}
 	return nil, Invalid(at, fmt.Sprintf("must be of type %s, got %s", t, kindOf(v)))
+}
+
+// scalar reads a string, number, boolean or null; ok is false where raw is anything else, or not plainly one.
+func scalar(raw json.RawMessage) (v any, ok bool) {
+	r := reader{data: raw}
+	switch r.peek() {
+	case '"':
+		v, ok = r.text()
+	case 't':
+		v, ok = true, r.word("true")
+	case 'f':
+		v, ok = false, r.word("false")
+	case 'n':
+		v, ok = nil, r.word("null")
+	default:
+		n := r.number()
+		v, ok = json.Number(n), n != nil
+	}
+	return v, ok && r.end() && utf8.Valid(raw)
 }
 
 func kindOf(v any) string {
@@ -226,8 +240,10 @@ var dateLayouts = [...]string{
 // yyyyMMdd HHmmss, yyyy-MM-ddTHH:mm:ss and RFC 3339 with up to nine decimals, cut to milliseconds.
 func ParseDate(s string) (time.Time, error) {
 	for _, layout := range dateLayouts {
-		t, err := time.Parse(layout, s)
-		if err == nil && exactForm(layout, s) {
+		if !exactForm(layout, s) {
+			continue
+		}
+		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC().Truncate(time.Millisecond), nil
 		}
 	}

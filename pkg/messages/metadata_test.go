@@ -2,7 +2,10 @@ package messages
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,4 +159,51 @@ func FuzzMetadata(f *testing.F) {
 			t.Fatalf("%q became %q, then %q, %v", in, once, again, err)
 		}
 	})
+}
+
+// What a value is, and which members an object has, is what encoding/json says.
+func TestMetadataIsReadAsByEncodingJSON(t *testing.T) {
+	values := []string{
+		`null`, ` null `, `nul`, `nullx`, `true`, `false`, `truefalse`, `""`, `"a"`, `"\u00e9\n"`, `"\ud800"`, "\"\xff\"", `"a" "b"`, `"a`, `12`, ` 12 `, `12a`, `12 13`,
+		`-0.5e+3`, `01`, `-`, `[]`, `[1]`, `{}`, `{"a":1}`, ``, ` `, `x`, "\x00",
+	}
+	for _, value := range values {
+		var want any
+		dec := json.NewDecoder(strings.NewReader(value))
+		dec.UseNumber()
+		err := dec.Decode(&want)
+		if got, ok := scalar(json.RawMessage(value)); ok && (err != nil || !reflect.DeepEqual(got, want)) {
+			t.Errorf("%q: got %v, want %v (%v)", value, got, want, err)
+		}
+		for _, body := range []string{value, `{"a":` + value + `}`, ` { "a" : ` + value + ` , "b":[` + value + `],"a":1}`, `{` + value + `}`} {
+			if scanJSON("metadata", []byte(body)) != nil {
+				continue
+			}
+			var got []string
+			err := eachMember(json.RawMessage(body), func(name string, value json.RawMessage) error {
+				got = append(got, name, string(value))
+				return nil
+			})
+			if want, isObject := membersOf(body); (err == nil) != isObject || !slices.Equal(got, want) {
+				t.Errorf("%q: got %q (%v), want %q", body, got, err, want)
+			}
+		}
+	}
+}
+
+// membersOf returns names and values of an object in turn.
+func membersOf(body string) (all []string, isObject bool) {
+	if !json.Valid([]byte(body)) || !strings.HasPrefix(strings.TrimSpace(body), "{") {
+		return nil, false
+	}
+	dec := json.NewDecoder(strings.NewReader(body))
+	_, err := dec.Token()
+	for err == nil && dec.More() {
+		var name json.Token
+		var value json.RawMessage
+		name, err = dec.Token()
+		err = errors.Join(err, dec.Decode(&value))
+		all = append(all, fmt.Sprint(name), string(value))
+	}
+	return all, err == nil
 }
