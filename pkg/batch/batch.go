@@ -24,7 +24,8 @@ type Config[In any] struct {
 	MaxCost  int64          // of a batch, but for one call that costs more; 0: no limit
 	Parallel int            // batches under way at once; 0: 2
 	Timeout  time.Duration  // of a batch; 0: 60 s
-	// Linger is how long a batch that is not full may wait for more calls while another is under way; 0: not at all.
+	// Linger is how long a batch that is not full may wait for more calls where they come densely: while another is under
+	// way, and after one of several calls; 0: not at all.
 	Linger time.Duration
 	// Split reports that the calls of a batch that failed whole with this error are to be run one by one, so
 	// that one that fails does not fail the others. nil: every error but the end of the time. A panic is one.
@@ -61,6 +62,7 @@ type Joiner[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []call[In, Out]
 	busy    int
+	dense   bool // the last batch was of several calls
 	alarm   bool // start is called when the waiting have lingered
 }
 
@@ -100,12 +102,13 @@ func (j *Joiner[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 func (j *Joiner[In, Out]) start() {
 	for j.busy < j.cfg.Parallel && len(j.waiting) > 0 {
 		n, full := j.fitting()
-		if left := j.cfg.Linger - time.Since(j.waiting[0].since); j.busy > 0 && !full && left > 0 {
+		if left := j.cfg.Linger - time.Since(j.waiting[0].since); (j.busy > 0 || j.dense) && !full && left > 0 {
 			j.startIn(left)
 			return
 		}
 		calls := j.waiting[:n:n]
 		j.waiting = j.waiting[n:]
+		j.dense = n > 1
 		j.busy++
 		go func() {
 			j.serve(calls)

@@ -103,6 +103,30 @@ func TestCallsThatComeWhileOthersRunGoTogether(t *testing.T) {
 	}
 }
 
+func TestCallsThatComeOneByOneDoNotLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		j := batch.New(batch.Config[int]{Linger: time.Second, Max: 2}, r.run)
+		begin := time.Now()
+		for n := range 3 {
+			do(t, j, n)()
+		}
+		r.gate = make(chan struct{})
+		held := do(t, j, 3, 4, 5) // the first alone, the others together
+		synctest.Wait()
+		close(r.gate)
+		held()
+		if waited := time.Since(begin); waited > 0 {
+			t.Errorf("calls that found nothing under way waited %s", waited)
+		}
+		do(t, j, 6)() // after a batch of several
+		do(t, j, 7)() // and after one of one
+		if waited := time.Since(begin); waited != time.Second {
+			t.Errorf("a call after a batch of several, and one more, took %s, want a second", waited)
+		}
+	})
+}
+
 func TestABatchStaysWithinItsCost(t *testing.T) {
 	r := &recorder{gate: make(chan struct{}), began: make(chan int, 10)}
 	j := batch.New(batch.Config[int]{Parallel: 1, Cost: func(n int) int64 { return int64(n) }, MaxCost: 10}, r.run)
@@ -214,6 +238,8 @@ func TestABatchLingersWhileAnotherIsUnderWay(t *testing.T) {
 		r.gate <- struct{}{}
 		begun() // one is under way still
 		r.gate <- struct{}{}
+		begun() // the last was of several
+		time.Sleep(5 * time.Millisecond)
 		begun(1)
 		close(r.gate)
 		for _, wait := range waits {

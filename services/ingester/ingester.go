@@ -105,7 +105,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 
 // parseAhead is how many messages are in hand for each document that is parsed at a time: the others begin or end
 // in the database, many in one transaction.
-const parseAhead = 8
+const parseAhead = 16
 
 func (s *Service) telemetry() bus.Telemetry {
 	return bus.Telemetry{Log: s.deps.Logger, Tracer: s.deps.Tracer, Meter: s.deps.Meter}

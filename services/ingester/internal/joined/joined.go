@@ -4,6 +4,7 @@ package joined
 
 import (
 	"context"
+	"time"
 
 	"github.com/weir-project/weir/pkg/batch"
 	"github.com/weir-project/weir/pkg/messages"
@@ -15,6 +16,7 @@ const (
 	maxDocs    = 64
 	maxContent = 4 << 20 // bytes
 	maxChunks  = 2000
+	linger     = 4 * time.Millisecond // what a transaction of one costs, about
 )
 
 // Store joins calls of the methods it has; the others are those of the store within. Safe for concurrent use.
@@ -30,11 +32,11 @@ func New(s *pgstore.Store) *Store {
 	return &Store{
 		Store: s,
 		accept: batch.New(batch.Config[pgstore.Submission]{
-			Max: maxDocs, MaxCost: maxContent, Cost: func(sub pgstore.Submission) int64 { return int64(len(sub.Content)) }, Split: splits,
+			Max: maxDocs, MaxCost: maxContent, Cost: func(sub pgstore.Submission) int64 { return int64(len(sub.Content)) }, Linger: linger, Split: splits,
 		}, each(s.AcceptSubmits)),
-		begin: batch.New(batch.Config[messages.Ref]{Max: maxDocs, Split: splits}, each(s.BeginParses)),
+		begin: batch.New(batch.Config[messages.Ref]{Max: maxDocs, Linger: linger, Split: splits}, each(s.BeginParses)),
 		stage: batch.New(batch.Config[pgstore.Staging]{
-			Max: maxDocs, MaxCost: maxChunks, Cost: func(st pgstore.Staging) int64 { return int64(len(st.Chunks)) }, Split: splits,
+			Max: maxDocs, MaxCost: maxChunks, Cost: func(st pgstore.Staging) int64 { return int64(len(st.Chunks)) }, Linger: linger, Split: splits,
 		}, each(s.StageAll)),
 	}
 }
