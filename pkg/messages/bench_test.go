@@ -62,6 +62,25 @@ func BenchmarkDecodeSubmit(b *testing.B) {
 	}
 }
 
+func BenchmarkDecodeLine(b *testing.B) {
+	text := benchText(benchEnglish)
+	for name, value := range map[string]any{"submit": Submit{DocID: "handbook-17", Text: &text}, "object": map[string]string{"_id": "handbook-17", "body": text}} {
+		line, err := Encode(value)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeLine(line, "f#1"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkDecodeStrictRequest(b *testing.B) {
 	body, err := Encode(sampleRetrieve())
 	if err != nil {

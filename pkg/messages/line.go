@@ -74,8 +74,8 @@ func DecodeLine(line []byte, id string) (*Submit, error) {
 	if !utf8.Valid(line) {
 		return nil, &Error{Code: CodeInvalidEncoding, Field: "body", Message: "is not valid UTF-8"}
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
+	fields, strict := lineFields(line)
+	if fields == nil {
 		return nil, Invalid("body", "is not a JSON object")
 	}
 	own := firstID(fields)
@@ -87,8 +87,10 @@ func DecodeLine(line []byte, id string) (*Submit, error) {
 		return s, Invalid("upload", "a line cannot refer to an upload")
 	}
 	if fields["text"] == nil && fields["data"] == nil {
-		if err := scanJSON("body", line); err != nil {
-			return s, err
+		if !strict {
+			if err := scanJSON("body", line); err != nil {
+				return s, err
+			}
 		}
 		text := string(line)
 		s.Text, s.ContentType = &text, "application/json"
@@ -103,6 +105,23 @@ func DecodeLine(line []byte, id string) (*Submit, error) {
 	}
 	read.DocID, read.ID = s.DocID, ""
 	return read, read.Validate()
+}
+
+// lineFields returns the fields of a line of valid UTF-8, nil where it is no object, and whether it was read strictly.
+func lineFields(line []byte) (fields map[string]json.RawMessage, strict bool) {
+	r, fields := reader{data: line}, map[string]json.RawMessage{}
+	if r.members(func(key []byte) bool {
+		value, ok := r.skip()
+		fields[string(key)] = value
+		return ok
+	}) && r.end() {
+		return fields, true
+	}
+	fields = nil
+	if json.Unmarshal(line, &fields) != nil {
+		return nil, false
+	}
+	return fields, false
 }
 
 // firstID is the id in the fields of a line, empty where there is none.
