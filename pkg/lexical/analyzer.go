@@ -69,26 +69,22 @@ type Token struct {
 	Position int    // number of the primary token, from 1; never decreases from token to token
 	Kind     Kind
 	Stop     bool // an English stop word (words and parts only)
-
-	lone bool   // a unigram that is in no bigram
-	hash uint32 // of Term, 0 when it is not known; always 0 in what Append returns
-
-	Start int // byte offset of the token in the text given
-	End   int // byte offset behind the token
+	Start    int  // byte offset of the token in the text given
+	End      int  // byte offset behind the token
 }
 
 // Analyzer makes terms of text. It is got from [Lookup] and safe for concurrent use.
 type Analyzer struct {
-	id        string
-	stop      map[string]bool
-	han       *hanFolder
-	words     memo[keyedWord] // those of at most nearKeyBytes
-	longWords *textMemo[analysedWord]
-	wholes    *textMemo[string]
-	hash      termHash
-	short     *shortcuts // nil takes none: the output is the same
-	scratches sync.Pool
-	print     func() string
+	id         string
+	stop       map[string]bool
+	han        *hanFolder
+	words      *wordCache
+	otherWords *textMemo[analysedWord] // those that words does not know
+	wholes     *textMemo[string]
+	hash       termHash
+	short      *shortcuts // nil takes none: the output is the same
+	scratches  sync.Pool
+	print      func() string
 }
 
 // ID returns the id that the analyzer is looked up with.
@@ -104,13 +100,15 @@ func (a *Analyzer) Analyze(text string) []Token {
 func (a *Analyzer) Append(dst []Token, text string) []Token {
 	s := a.scratch()
 	defer a.release(s)
-	s.tokens = s.tokens[:0]
-	clean := s.normalize(text, a.han)
-	s.segment(a, clean)
-	for _, t := range s.tokens {
-		t.Start, t.End = s.original(t.Start, t.End)
-		t.hash = 0
-		dst = append(dst, t)
+	s.begin()
+	s.segment(a, s.normalize(text, a.han))
+	terms := s.terms()
+	for i := range s.tokens {
+		t := &s.tokens[i]
+		start, end := s.original(int(t.start), int(t.end))
+		dst = append(dst, Token{
+			Term: terms.next(&t.term), Position: int(t.position), Kind: t.kind, Stop: t.stop, Start: start, End: end,
+		})
 	}
 	return dst
 }
@@ -124,7 +122,7 @@ const maxPooledTokens = 1 << 13
 
 func (a *Analyzer) release(s *scratch) {
 	if cap(s.tokens) > maxPooledTokens {
-		*s = scratch{short: s.short, near: s.near, docs: s.docs, iter: s.iter, build: newBuilder(a.hash)}
+		*s = *newScratch(a)
 	}
 	s.forget()
 	a.scratches.Put(s)

@@ -1,7 +1,6 @@
 package lexical
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -9,25 +8,30 @@ import (
 // builder gathers the lexemes of one document.
 type builder struct {
 	hash    termHash
-	terms   termTable
-	entries []builderEntry // one for each term
+	long    longTerms // of the document's terms
+	entries []entry   // one for each term
+	slots   []uint16  // open addressing with linear probing: the number of an entry, from 1; 0 when free
 	places  []place
 	order   []uint64
 	spare   []uint64
+	bytes   []byte
 	length  int
-	bytes   int // upper bound of what is stored
+	stored  int // upper bound of the bytes of what is stored
 	cut     bool
 }
 
-type builderEntry struct {
-	count  int32
+// entry is a term and how often it came.
+type entry struct {
+	term
+	hash   uint32
 	next   int32  // where its next position goes in the result, set by document
+	count  uint16 // of its positions
 	newest uint16 // its last position
 }
 
 // place is one occurrence: entry and position.
 type place struct {
-	entry int32
+	entry uint16
 	Position
 }
 
@@ -35,26 +39,31 @@ func newBuilder(hash termHash) builder {
 	return builder{hash: hash}
 }
 
-// begin readies the builder for a document of about so many tokens.
-func (b *builder) begin(tokens int) {
-	b.terms.reset(tokens)
+// The table has room for so many terms without growing, at least and at most.
+const (
+	minTerms = 1 << 5
+	maxTerms = 1 << 12
+)
+
+// begin readies the builder for a document of about so many tokens, whose long terms are those.
+func (b *builder) begin(tokens int, long longTerms) {
+	b.long = long
 	b.entries, b.places = b.entries[:0], b.places[:0]
-	b.length, b.bytes, b.cut = 0, 0, false
+	b.length, b.stored, b.cut = 0, 0, false
+	b.resize(1 << bits.Len(uint(min(max(tokens, minTerms), maxTerms))))
 }
 
-func (b *builder) forget() { b.terms.forget() }
-
 // add takes one token, at its position plus offset.
-func (b *builder) add(t *Token, offset int, weight Weight) {
-	if t.Kind == Word || t.Kind == Unigram {
+func (b *builder) add(t *token, offset int32, weight Weight) {
+	if t.kind == Word || t.kind == Unigram {
 		b.length++
 	}
-	pos := t.Position + offset
+	pos := t.position + offset
 	beyond := pos > MaxPosition
 	if beyond {
 		pos, b.cut = MaxPosition, true
 	}
-	i := b.entry(t)
+	i := b.entry(&t.term)
 	if i < 0 {
 		return
 	}
@@ -62,60 +71,89 @@ func (b *builder) add(t *Token, offset int, weight Weight) {
 	if e.newest == uint16(pos) || beyond && e.newest != 0 {
 		return
 	}
-	if e.count == MaxPositions || b.bytes+2 > maxStoredBytes {
+	if e.count == MaxPositions || b.stored+2 > maxStoredBytes {
 		b.cut = true
 		return
 	}
 	e.count++
 	e.newest = uint16(pos)
-	b.bytes += 2
-	b.places = append(b.places, place{entry: i, Position: Position{Pos: uint16(pos), Weight: weight}})
+	b.stored += 2
+	b.places = append(b.places, place{entry: uint16(i), Position: Position{Pos: uint16(pos), Weight: weight}})
 }
 
-// entry returns the entry of a token's term, a new one when it has none; -1 when a limit forbids that.
-func (b *builder) entry(t *Token) int32 {
-	hash := t.hash
-	if hash == 0 {
-		hash = b.hash.of(t.Term)
-	}
-	i, slot := b.terms.find(t.Term, hash)
-	if i >= 0 {
-		return i
+// entry returns the number of the entry of a term, a new one when it has none; -1 when a limit forbids that.
+func (b *builder) entry(t *term) int {
+	hash := b.hash.of(t, b.long)
+	mask := uint32(len(b.slots) - 1)
+	slot := hash & mask
+	for ; b.slots[slot] != 0; slot = (slot + 1) & mask {
+		i := int(b.slots[slot]) - 1
+		if e := &b.entries[i]; b.long.equal(&e.term, t) {
+			return i
+		}
 	}
 	// The count of positions takes two bytes, one more may go to alignment, and the first position is paid here
 	// so that no entry stays without one.
-	need := len(t.Term) + 5
-	if len(b.entries) == MaxLexemes || b.bytes+need > maxStoredBytes {
+	need := b.long.length(t) + 5
+	if len(b.entries) == MaxLexemes || b.stored+need > maxStoredBytes {
 		b.cut = true
 		return -1
 	}
-	b.bytes += need
-	b.entries = append(b.entries, builderEntry{})
-	return b.terms.insert(t.Term, hash, slot)
+	b.stored += need
+	b.entries = append(b.entries, entry{})
+	n := len(b.entries)
+	e := &b.entries[n-1]
+	e.head, e.tail, e.long, e.hash = t.head, t.tail, t.long, hash
+	b.slots[slot] = uint16(n)
+	if 4*n > 3*len(b.slots) {
+		b.grow()
+	}
+	return n - 1
 }
 
-// document returns what was gathered.
-func (b *builder) document() Document {
-	d := Document{Length: b.length, Truncated: b.cut}
-	if len(b.entries) == 0 {
-		return d
+func (b *builder) grow() {
+	b.resize(2 * len(b.slots))
+	mask := uint32(len(b.slots) - 1)
+	for i := range b.entries {
+		slot := b.entries[i].hash & mask
+		for b.slots[slot] != 0 {
+			slot = (slot + 1) & mask
+		}
+		b.slots[slot] = uint16(i + 1)
 	}
-	d.Lexemes = make([]Lexeme, len(b.entries))
-	positions := make([]Position, len(b.places))
+}
+
+// resize makes the table n empty slots wide, a power of two.
+func (b *builder) resize(n int) {
+	b.slots = slices.Grow(b.slots[:0], n)[:n]
+	clear(b.slots)
+}
+
+// document writes what was gathered to d, whose memory it uses.
+func (b *builder) document(d *Document) {
+	d.Length, d.Truncated = b.length, b.cut
+	n := len(b.entries)
+	d.Lexemes = slices.Grow(d.Lexemes[:0], n)[:n]
+	d.positions = slices.Grow(d.positions[:0], len(b.places))[:len(b.places)]
+	order := b.sorted()
+	b.bytes = b.bytes[:0]
+	for _, o := range order {
+		b.bytes = b.long.append(b.bytes, &b.entries[o&entryMask].term)
+	}
+	terms := termReader{long: b.long, text: string(b.bytes)}
 	first := int32(0)
-	for i, o := range b.sorted() {
-		entry := o & entryMask
-		e := &b.entries[entry]
+	for i, o := range order {
+		e := &b.entries[o&entryMask]
 		e.next = first
-		first += e.count
-		d.Lexemes[i] = Lexeme{Term: b.terms.terms[entry].term, Positions: positions[e.next:first:first]}
+		first += int32(e.count)
+		l := &d.Lexemes[i]
+		l.Term, l.Positions = terms.next(&e.term), d.positions[e.next:first:first]
 	}
 	for _, p := range b.places {
 		e := &b.entries[p.entry]
-		positions[e.next] = p.Position
+		d.positions[e.next] = p.Position
 		e.next++
 	}
-	return d
 }
 
 // The order of the entries is found by numbers that hold the first six bytes of a term above the number of
@@ -128,10 +166,8 @@ const (
 // sorted returns the entries in the order of their terms, as numbers whose last entryBits are the entry.
 func (b *builder) sorted() []uint64 {
 	b.order = b.order[:0]
-	for i := range b.terms.terms {
-		// A shorter term is filled up with NUL, which no term holds.
-		prefix := bits.ReverseBytes64(padded(b.terms.terms[i].term))
-		b.order = append(b.order, prefix&^entryMask|uint64(i))
+	for i := range b.entries {
+		b.order = append(b.order, b.entries[i].head&^entryMask|uint64(i))
 	}
 	b.spare = spreadSort(b.order, b.spare)
 	for i := 0; i < len(b.order); {
@@ -150,6 +186,6 @@ func (b *builder) sorted() []uint64 {
 // sortTies sorts entries whose terms begin alike.
 func (b *builder) sortTies(order []uint64) {
 	slices.SortFunc(order, func(x, y uint64) int {
-		return cmp.Compare(b.terms.terms[x&entryMask].term, b.terms.terms[y&entryMask].term)
+		return b.long.compare(&b.entries[x&entryMask].term, &b.entries[y&entryMask].term)
 	})
 }

@@ -2,8 +2,8 @@ package lexical
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -35,9 +35,10 @@ func TestBuilderGathersAndSorts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	b := newBuilder(newTermHash())
 	alphabets := []string{"ab", "abcdefghijklmnopqrstuvwxyz", "的一是不了人我在有他", "aé的\U0001F600"}
+	var got Document
 	for round := range 200 {
 		alphabet := []rune(alphabets[round%len(alphabets)])
-		prefix := strings.Repeat("same", rnd.IntN(3))
+		prefix := strings.Repeat("same", rnd.IntN(5))
 		tokens := make([]Token, rnd.IntN(900))
 		for i := range tokens {
 			term := []rune(prefix)
@@ -46,13 +47,30 @@ func TestBuilderGathersAndSorts(t *testing.T) {
 			}
 			tokens[i] = Token{Term: string(term), Position: 1 + i/2, Kind: Kind(rnd.IntN(5))}
 		}
-		b.begin(rnd.IntN(len(tokens) + 1))
-		for i := range tokens {
-			b.add(&tokens[i], 0, WeightD)
-		}
-		if got, want := b.document(), plainDocument(tokens); !reflect.DeepEqual(got, want) {
-			t.Fatalf("round %d: got %v, want %v", round, got, want)
-		}
+		gather(&b, &got, tokens, rnd.IntN(len(tokens)+1))
+		requireDocument(t, fmt.Sprint("round ", round), got, plainDocument(tokens))
+	}
+}
+
+// gather makes d the document of tokens.
+func gather(b *builder, d *Document, tokens []Token, about int) {
+	var long longTerms
+	internal := make([]token, len(tokens))
+	for i, t := range tokens {
+		internal[i] = token{term: long.term(t.Term), position: int32(t.Position), kind: t.Kind}
+	}
+	b.begin(about, long)
+	for i := range internal {
+		b.add(&internal[i], 0, WeightD)
+	}
+	b.document(d)
+}
+
+// requireDocument compares what the fields of documents say.
+func requireDocument(t *testing.T, what string, got, want Document) {
+	t.Helper()
+	if fmt.Sprintf("%v", got.Lexemes) != fmt.Sprintf("%v", want.Lexemes) || got.Length != want.Length || got.Truncated != want.Truncated {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
 	}
 }
 
@@ -85,39 +103,45 @@ func TestSpreadSortSorts(t *testing.T) {
 	}
 }
 
-func TestTermTableTellsCollidingTermsApart(t *testing.T) {
+func TestBuilderTellsCollidingTermsApart(t *testing.T) {
 	t.Parallel()
-	var table termTable
+	b := builder{hash: termHash{seed: maphash.MakeSeed()}} // one hash for all short terms
 	for round := range 3 {
-		table.reset(round * 100)
-		for i := range 1000 {
-			term, hash := fmt.Sprint("term", i), uint32(i%3)<<30
-			n, slot := table.find(term, hash)
-			if n != -1 || table.insert(term, hash, slot) != int32(i) {
-				t.Fatalf("term %d: got %d at the first look, want -1", i, n)
-			}
+		tokens := make([]Token, 2000)
+		for i := range tokens {
+			tokens[i] = Token{Term: strings.Repeat("long", i%9) + fmt.Sprint("term", i%1000), Position: 1 + i}
 		}
-		for i := range 1000 {
-			if n, _ := table.find(fmt.Sprint("term", i), uint32(i%3)<<30); n != int32(i) {
-				t.Fatalf("term %d: got number %d", i, n)
-			}
-		}
-		table.forget()
+		var got Document
+		gather(&b, &got, tokens, round*100)
+		requireDocument(t, fmt.Sprint("round ", round), got, plainDocument(tokens))
 	}
 }
 
-// TestNearForgetsButDoesNotErr looks up far more words than a near holds.
-func TestNearForgetsButDoesNotErr(t *testing.T) {
+// TestTermsAreOrderedAndWrittenAsText compares what is done with numbers with what is done with strings.
+func TestTermsAreOrderedAndWrittenAsText(t *testing.T) {
 	t.Parallel()
-	a := newLex1()
-	c := new(near)
-	for i := range 3 * len(c) {
-		word := fmt.Sprintf("Word_%dS", i%(2*len(c)+7))
-		if i%2 == 0 {
-			word = strings.Repeat("x", i%20) + fmt.Sprint(i/40)
+	var texts []string
+	for _, unit := range []string{"a", "é", "的", "z9"} {
+		for n := 1; n <= 2*shortBytes+1; n++ {
+			text := strings.Repeat(unit, n/len(unit)+1)
+			texts = append(texts, text, text+"b", "b"+text)
 		}
-		if got, want := *c.get(a, word), a.analyseWord(word); !reflect.DeepEqual(got, want) {
-			t.Fatalf("%q: got %v, want %v", word, got, want)
+	}
+	var long longTerms
+	hash := newTermHash()
+	for _, x := range texts {
+		a := long.term(x)
+		if got := string(long.append([]byte("<"), &a)); got != "<"+x || long.length(&a) != len(x) {
+			t.Fatalf("%q: got %q of length %d", x, got, long.length(&a))
+		}
+		for _, y := range texts {
+			b := long.term(y)
+			if got, want := long.compare(&a, &b), strings.Compare(x, y); got != want || long.equal(&a, &b) != (want == 0) {
+				t.Fatalf("compare %q with %q: got %d, want %d", x, y, got, want)
+			}
+			if x == y && hash.of(&a, long) != hash.of(&b, long) {
+				t.Fatalf("%q has two hashes", x)
+			}
 		}
 	}
 }

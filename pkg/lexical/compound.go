@@ -1,6 +1,7 @@
 package lexical
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,16 +23,40 @@ type compound struct {
 	trimmed    bool // the first word had underscores around it
 }
 
-// word takes the next word, which lies at text[start:end].
-func (c *compound) word(w *analysedWord, start, end int) {
+// take emits the next word.
+func (c *compound) take(w *cutWord) {
+	if w.head == 0 {
+		if word := c.analysed(w); word.term != "" {
+			c.extend(w.start, w.end, word.start > 0 || int(word.end) < w.end-w.start)
+			c.word(word, w.start)
+		}
+		return
+	}
+	if c.alone(w.start, w.end) {
+		c.close()
+	} else {
+		c.extend(w.start, w.end, false)
+	}
+	c.plain(w)
+}
+
+// alone says for sure that text[start:end] is no compound nor in one.
+func (c *compound) alone(start, end int) bool {
+	return (start == 0 || !isGlue(c.text[start-1])) && (end == c.limit || !isGlue(c.text[end]))
+}
+
+// isGlue says whether b can be between the words of a compound, or belong to its first or last one.
+func isGlue(b byte) bool { return isJoiner(b) || b == '+' || b == '#' }
+
+// extend takes in the word text[start:end], whose tokens are emitted next; trimmed says that it has underscores
+// around it.
+func (c *compound) extend(start, end int, trimmed bool) {
 	if c.open && !c.joins(start) {
 		c.close()
 	}
 	token := len(c.s.tokens)
-	c.pass.word(w, start)
 	if !c.open {
-		c.open, c.start, c.token, c.words = true, start, token, 0
-		c.trimmed = w.start > 0 || int(w.end) < end-start
+		c.open, c.start, c.token, c.words, c.trimmed = true, start, token, 0, trimmed
 	}
 	c.words++
 	c.end, c.lastStart, c.lastToken = end, start, token
@@ -111,16 +136,14 @@ func (c *compound) insert(i, start, end int) {
 	if end-start > maxWholeBytes {
 		return
 	}
-	tokens := c.s.tokens
-	first := tokens[i]
-	term := *c.a.wholes.get(c.text[start:end], c.a.wholeTerm)
-	if term == first.Term {
+	first := c.s.tokens[i]
+	whole := c.s.long.term(*c.a.wholes.get(c.text[start:end], c.a.wholeTerm))
+	if c.s.long.equal(&whole, &first.term) {
 		return
 	}
-	tokens = append(tokens, Token{})
-	copy(tokens[i+2:], tokens[i+1:])
-	tokens[i+1] = Token{Term: term, Position: first.Position, Kind: Whole, Start: start, End: end}
-	c.s.tokens = tokens
+	c.s.tokens = slices.Insert(c.s.tokens, i+1, token{
+		term: whole, position: first.position, start: int32(start), end: int32(end), kind: Whole,
+	})
 }
 
 // wholeTerm returns the term of a compound: in lower case without accents, its last word stemmed if that is

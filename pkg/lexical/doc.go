@@ -19,9 +19,8 @@
 // but stop words still has an answer.
 //
 // Tables of shortcuts, made by asking the general code, and memos of analysed words make it fast. They change
-// no output; a test compares with an analyzer that has none.
+// no output; a test compares with an analyzer that has none. Inside, terms are numbers wherever they can be.
 //
 // The package does no I/O, reads no locale and keeps no state but bounded memos: some ten megabytes of analysed
-// words, and one megabyte for each call of [Analyzer.Document] that runs at once. Everything in it is safe for
-// concurrent use.
+// words at the most. Everything in it is safe for concurrent use.
 package lexical

@@ -50,29 +50,37 @@ type Document struct {
 	// Truncated says that a limit left out a term or an occurrence. The document can still be found by
 	// what is there. A term cut at MaxTermBytes does not count: queries cut it alike.
 	Truncated bool
+
+	positions []Position // of all lexemes
 }
 
 // Document analyses a chunk: context (title, heading path) is indexed before text and with weight A, and
-// counts in the length. Either may be empty. The lexemes may share memory with context and text.
+// counts in the length. Either may be empty.
 func (a *Analyzer) Document(context, text string) Document {
+	var d Document
+	a.Fill(&d, context, text)
+	return d
+}
+
+// Fill does what Document does, into the memory of d: whatever was taken from d before is spoilt, but for terms.
+func (a *Analyzer) Fill(d *Document, context, text string) {
 	s := a.scratch()
 	defer a.release(s)
-	s.countDocument()
-	s.tokens = s.tokens[:0]
+	s.begin()
 	s.segment(a, s.normalize(context, a.han))
 	inContext := len(s.tokens)
-	offset := 0
+	offset := int32(0)
 	if inContext > 0 {
-		offset = s.tokens[inContext-1].Position + positionGap
+		offset = s.tokens[inContext-1].position + positionGap
 	}
 	s.segment(a, s.normalize(text, a.han))
 	b := &s.build
-	b.begin(len(s.tokens))
+	b.begin(len(s.tokens), s.long)
 	for i := range s.tokens[:inContext] {
 		b.add(&s.tokens[i], 0, WeightA)
 	}
 	for i := inContext; i < len(s.tokens); i++ {
 		b.add(&s.tokens[i], offset, WeightD)
 	}
-	return b.document()
+	b.document(d)
 }

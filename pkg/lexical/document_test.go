@@ -2,6 +2,7 @@ package lexical
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -139,11 +140,26 @@ func TestLongTermsAreCutAlikeForDocumentsAndQueries(t *testing.T) {
 func TestBuilderKeepsOnePositionOnce(t *testing.T) {
 	t.Parallel()
 	b := newBuilder(newTermHash())
-	b.begin(3)
-	for _, pos := range []int{1, 1, 2} {
-		b.add(&Token{Term: "same", Position: pos, Kind: Part}, 0, WeightD)
-	}
-	if got, want := places(lexeme(t, b.document(), "same")), "[{1 D} {2 D}]"; got != want {
+	var d Document
+	gather(&b, &d, []Token{{Term: "same", Position: 1}, {Term: "same", Position: 1, Kind: Part}, {Term: "same", Position: 2}}, 3)
+	if got, want := places(lexeme(t, d, "same")), "[{1 D} {2 D}]"; got != want {
 		t.Errorf("got positions %s, want %s", got, want)
+	}
+}
+
+func TestFillUsesMemoryAgainAndKeepsTerms(t *testing.T) {
+	t.Parallel()
+	a := lex1(t)
+	var d Document
+	var terms []string
+	for _, text := range slices.Concat(corpusLines(t), randomTexts(t, 200), []string{"", "some words more words"}) {
+		a.Fill(&d, text[:len(text)/3], text)
+		requireDocument(t, text, d, a.Document(text[:len(text)/3], text))
+		for i := range d.Lexemes {
+			terms = append(terms, d.Lexemes[i].Term)
+		}
+	}
+	for _, term := range terms {
+		checkTerm(t, term)
 	}
 }

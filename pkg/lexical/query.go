@@ -31,19 +31,22 @@ type Query struct {
 func (a *Analyzer) Query(text string) Query {
 	s := a.scratch()
 	defer a.release(s)
-	s.tokens = s.tokens[:0]
+	s.begin()
 	s.segment(a, s.normalize(text, a.han))
 	stopOnly := !hasContent(s.tokens)
 	first, second := newTermList(len(s.tokens)), termList{}
-	for _, t := range s.tokens {
+	terms := s.terms()
+	for i := range s.tokens {
+		t := &s.tokens[i]
+		term := terms.next(&t.term)
 		switch {
-		case t.Kind == Unigram && !t.lone:
-			second.add(t, 1)
-		case t.Kind == Part && t.Stop, t.Stop && !stopOnly:
-		case t.Kind == Part, t.Kind == Whole:
-			first.add(t, extraWeight)
+		case t.kind == Unigram && !t.lone:
+			second.add(term, t.kind, 1)
+		case t.kind == Part && t.stop, t.stop && !stopOnly:
+		case t.kind == Part, t.kind == Whole:
+			first.add(term, t.kind, extraWeight)
 		default:
-			first.add(t, 1)
+			first.add(term, t.kind, 1)
 		}
 	}
 	return Query{
@@ -55,9 +58,9 @@ func (a *Analyzer) Query(text string) Query {
 }
 
 // hasContent says whether a primary token is left when stop words are dropped.
-func hasContent(tokens []Token) bool {
+func hasContent(tokens []token) bool {
 	for _, t := range tokens {
-		if t.Kind == Unigram || t.Kind == Word && !t.Stop {
+		if t.kind == Unigram || t.kind == Word && !t.stop {
 			return true
 		}
 	}
@@ -84,21 +87,21 @@ func newTermList(tokens int) termList {
 	return termList{terms: make([]QueryTerm, 0, n), best: make([]float32, 0, n)}
 }
 
-func (l *termList) add(t Token, weight float32) {
-	i := l.find(t.Term)
+func (l *termList) add(term string, kind Kind, weight float32) {
+	i := l.find(term)
 	if i < 0 {
 		if len(l.terms) == MaxQueryTerms {
 			l.cut = true
 			return
 		}
-		l.note(t.Term)
-		l.terms = append(l.terms, QueryTerm{Term: t.Term, Weight: weight, Kind: t.Kind})
+		l.note(term)
+		l.terms = append(l.terms, QueryTerm{Term: term, Weight: weight, Kind: kind})
 		l.best = append(l.best, weight)
 		return
 	}
 	l.terms[i].Weight += weight
 	if weight > l.best[i] {
-		l.best[i], l.terms[i].Kind = weight, t.Kind
+		l.best[i], l.terms[i].Kind = weight, kind
 	}
 }
 

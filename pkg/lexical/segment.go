@@ -10,36 +10,48 @@ import (
 // scratch is the working memory of one analysis.
 type scratch struct {
 	short  *shortcuts // of the analyzer; nil for none
-	near   *near      // nil until it pays
-	docs   int        // how many documents were made with this scratch
 	edits  [3]edit
-	tokens []Token
+	cuts   [cutBatch]cutWord
+	tokens []token
+	long   longTerms // of tokens
+	bytes  []byte
 	iter   *words.Iterator[string]
 	build  builder
+}
+
+// token is one term at one place of a text. It holds no pointer, so that tokens are written and dropped at no cost.
+type token struct {
+	term
+	position   int32
+	start, end int32
+	kind       Kind
+	stop       bool
+	lone       bool // a unigram that is in no bigram
 }
 
 func newScratch(a *Analyzer) *scratch {
 	return &scratch{short: a.short, iter: words.FromString(""), build: newBuilder(a.hash)}
 }
 
-// forget drops every reference to the text analysed.
-func (s *scratch) forget() {
-	clear(s.tokens)
-	s.tokens = s.tokens[:0]
-	s.iter.SetText("")
-	s.build.forget()
+// begin readies the scratch for a text.
+func (s *scratch) begin() {
+	s.tokens, s.long = s.tokens[:0], s.long[:0]
 }
 
-// nearAfter is how many documents a scratch makes before it gets a near: one that the collector takes away
-// before, since there is little to do, would not earn back what a near costs.
-const nearAfter = 8
+// forget drops every reference to the text analysed.
+func (s *scratch) forget() {
+	clear(s.long)
+	s.begin()
+	s.iter.SetText("")
+}
 
-// countDocument readies the scratch for one more document.
-func (s *scratch) countDocument() {
-	s.docs++
-	if s.docs > nearAfter && s.near == nil && s.short != nil {
-		s.near = new(near)
+// terms returns the terms of the tokens as text.
+func (s *scratch) terms() termReader {
+	s.bytes = s.bytes[:0]
+	for i := range s.tokens {
+		s.bytes = s.long.append(s.bytes, &s.tokens[i].term)
 	}
+	return termReader{long: s.long, text: string(s.bytes)}
 }
 
 // group is a set of scripts written without spaces whose characters may pair up.
@@ -74,7 +86,7 @@ type pass struct {
 	a    *Analyzer
 	s    *scratch
 	text string
-	pos  int // of the last primary token
+	pos  int32 // of the last primary token
 }
 
 // wordRun returns the end of the run of word script that begins at i; i itself when there is none.
@@ -106,11 +118,11 @@ func (p *pass) grams(i int) int {
 			next = p.cluster(end)
 		}
 		p.pos++
-		p.emit(Token{Term: p.text[start:end], Position: p.pos, Kind: Unigram, lone: first && next == end, Start: start, End: end})
+		p.emit(p.text[start:end], token{kind: Unigram, lone: first && next == end}, start, end)
 		if next == end {
 			return end
 		}
-		p.emit(Token{Term: p.text[start:next], Position: p.pos, Kind: Bigram, Start: start, End: next})
+		p.emit(p.text[start:next], token{kind: Bigram}, start, next)
 		start, end = end, next
 	}
 }
@@ -158,95 +170,8 @@ func runeLength(lead byte) int {
 	return 4
 }
 
-func (p *pass) emit(t Token) {
+// emit appends the token t of the term text at the present position.
+func (p *pass) emit(text string, t token, start, end int) {
+	t.term, t.position, t.start, t.end = p.s.long.term(text), p.pos, int32(start), int32(end)
 	p.s.tokens = append(p.s.tokens, t)
-}
-
-// words emits the tokens of text[start:end], which holds no character of another group.
-func (p *pass) words(start, end int) {
-	c := compound{pass: p, limit: end}
-	text := p.text[:end]
-	for next := start; start < end; start = next {
-		if p.s.short.passes(text, start) {
-			next = start + 1
-			continue
-		}
-		var w *analysedWord
-		if w, next = p.quickWord(text, start); next == 0 {
-			w, next = p.anyWord(text, start)
-		}
-		if w != nil && w.term != "" {
-			c.word(w, start, next)
-		}
-	}
-	c.close()
-}
-
-// anyWord returns what the word at offset i of text becomes, and its end; nil when something else than a word
-// is there. The result is valid until the next call.
-func (p *pass) anyWord(text string, i int) (*analysedWord, int) {
-	end := p.generalEnd(text, i)
-	if b := text[i]; b < utf8.RuneSelf && !isWordByte(b) {
-		return nil, end
-	}
-	if p.s.short == nil {
-		w := p.a.analyseWord(text[i:end])
-		return &w, end
-	}
-	return p.s.near.get(p.a, text[i:end]), end
-}
-
-// generalEnd returns the end of the word, or of the piece between words, that begins at offset i of text.
-func (p *pass) generalEnd(text string, i int) int {
-	it := p.s.iter
-	it.SetText(text[i:])
-	it.Next()
-	return i + it.End()
-}
-
-// quickWord does the same as anyWord where the shortcuts tell what that would return; else it returns 0 for
-// the end.
-func (p *pass) quickWord(text string, i int) (*analysedWord, int) {
-	t := p.s.short
-	if t == nil || text[i] < utf8.RuneSelf && t.classes[text[i]]&wordClass == 0 {
-		return nil, 0
-	}
-	key, n := asciiKey(text, i)
-	if n == 0 {
-		end := t.wordEnd(text, i)
-		if end == 0 {
-			return nil, 0
-		}
-		return p.s.near.get(p.a, text[i:end]), end
-	}
-	end := t.carryOn(text, i+n, t.classes[text[i+n-1]])
-	switch end {
-	case 0:
-		return nil, 0
-	case i + n:
-		return p.s.near.lookUp(p.a, text[i:end], key), end
-	}
-	return p.s.near.get(p.a, text[i:end]), end
-}
-
-func isWordByte(b byte) bool {
-	return isLowerASCII(b) || isUpperASCII(b) || b >= '0' && b <= '9' || b == '_'
-}
-
-// word emits a word that begins at offset at, and its parts.
-func (p *pass) word(w *analysedWord, at int) {
-	p.pos++
-	p.emit(Token{
-		Term: w.term, Position: p.pos, Kind: Word, Stop: w.stop, hash: w.hash,
-		Start: at + int(w.start), End: at + int(w.end),
-	})
-	if w.parts == nil {
-		return
-	}
-	for _, part := range *w.parts {
-		p.emit(Token{
-			Term: part.term, Position: p.pos, Kind: Part, Stop: part.stop,
-			Start: at + part.start, End: at + part.end,
-		})
-	}
 }

@@ -91,7 +91,7 @@ func randomRune(rnd *rand.Rand, table *unicode.RangeTable) rune {
 // limitTexts returns words whose length is at a limit of the code, alone, amid others and at the end of a text.
 func limitTexts() []string {
 	var texts []string
-	for _, limit := range []int{1, 8, 16, nearKeyBytes, maxStemBytes, maxWholeBytes, maxMemoKey, MaxTermBytes, maxWordBytes} {
+	for _, limit := range []int{1, 8, 16, keyBytes, maxStemBytes, maxWholeBytes, maxMemoKey, MaxTermBytes, maxWordBytes} {
 		for n := max(1, limit-2); n <= limit+2; n++ {
 			for _, unit := range []string{"a", "running", "9", "aB", "_", "a.", "a'", "ж", "ا", "é", "e\u0301", "a-", "я"} {
 				word := strings.Repeat(unit, n/len(unit)+1)[:n]
@@ -169,12 +169,12 @@ func cuts(short *shortcuts, text string) []int {
 
 func TestKeysOfASCIIWordsAreThoseOfTheirText(t *testing.T) {
 	t.Parallel()
-	for n := range nearKeyBytes + 3 {
+	for n := range keyBytes + 3 {
 		word := strings.Repeat("aZ09zA", 5)[:n]
 		for _, behind := range []string{"", " ", "@", "[", "`", "{", "/", ":", "_", "é", "\x7f", " and more that comes after it"} {
 			key, got := asciiKey("<"+word+behind, 1)
 			if got == 0 {
-				if n > 0 && n < nearKeyBytes && len(behind) > 8 {
+				if n > 0 && n < keyBytes && len(behind) > 8 {
 					t.Errorf("%q before %q: got no key", word, behind)
 				}
 				continue
@@ -185,7 +185,7 @@ func TestKeysOfASCIIWordsAreThoseOfTheirText(t *testing.T) {
 		}
 	}
 	seen := map[wordKey]string{}
-	for n := 1; n <= nearKeyBytes; n++ {
+	for n := 1; n <= keyBytes; n++ {
 		for i := range n {
 			word := []byte(strings.Repeat("a", n))
 			word[i] = 'b'

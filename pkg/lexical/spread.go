@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	spreadBits  = 8
+	spreadBits  = 6
 	spreadLeast = 16 // fewer keys are sorted by insertion
 	spreadDepth = 3  // keys that are still together after so many rounds are left to the library
 )

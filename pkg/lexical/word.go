@@ -7,14 +7,14 @@ import (
 )
 
 // analysedWord is what a word of the text (by UAX #29) becomes. It is a pure function of the word.
-// It is small because a near holds many; no text has 2 GB.
+// It is small because a memo holds many; no text has 2 GB.
 type analysedWord struct {
 	term  string      // "" when the word holds no letter or digit
 	parts *[]wordPart // nil for none
 	start int32       // where the word begins and ends without the underscores around it
 	end   int32
-	hash  uint32 // of term
 	stop  bool
+	plain bool // the term is all there is to it: it has no parts and no underscores around it
 }
 
 type wordPart struct {
@@ -39,7 +39,7 @@ func (a *Analyzer) analyseWord(word string) analysedWord {
 	}
 	lower := strings.ToLower(trimmed)
 	w.term, w.stop = a.term(lower)
-	w.hash = a.hash.of(w.term)
+	w.plain = len(trimmed) == len(word)
 	if w.stop {
 		return w
 	}
@@ -47,6 +47,7 @@ func (a *Analyzer) analyseWord(word string) analysedWord {
 	if len(parts) == 0 {
 		return w
 	}
+	w.plain = false
 	for i := range parts {
 		parts[i].start += int(w.start)
 		parts[i].end += int(w.start)

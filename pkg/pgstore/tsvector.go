@@ -21,12 +21,16 @@ func NewTSVector(doc lexical.Document) TSVector {
 	for _, l := range doc.Lexemes {
 		size += len(l.Term) + 3 + 2*len(l.Positions)
 	}
-	v := binary.BigEndian.AppendUint32(make([]byte, 0, size), uint32(len(doc.Lexemes))) //nolint:gosec // capped by the analyzer
+	v := make(TSVector, size)
+	binary.BigEndian.PutUint32(v, uint32(len(doc.Lexemes))) //nolint:gosec // capped by the analyzer
+	at := 4
 	for _, l := range doc.Lexemes {
-		v = append(append(v, l.Term...), 0)
-		v = binary.BigEndian.AppendUint16(v, uint16(len(l.Positions))) //nolint:gosec // at most 255
+		at += copy(v[at:], l.Term) + 1
+		binary.BigEndian.PutUint16(v[at:], uint16(len(l.Positions))) //nolint:gosec // at most 255
+		at += 2
 		for _, p := range l.Positions {
-			v = binary.BigEndian.AppendUint16(v, p.Pos|uint16(lexical.WeightD-p.Weight)<<14)
+			binary.BigEndian.PutUint16(v[at:], p.Pos|uint16(lexical.WeightD-p.Weight)<<14)
+			at += 2
 		}
 	}
 	return v
