@@ -20,6 +20,7 @@ type child struct {
 	cmd     *exec.Cmd
 	in      *os.File
 	out     *os.File
+	writer  *bufio.Writer // to in
 	reader  *bufio.Reader // of out
 	stderr  *head
 	docs    int           // it has read
@@ -75,6 +76,7 @@ func (c *child) kill() { _ = killGroup(c.cmd) } // it may have ended already
 func (c *child) do(ctx context.Context, j job) (result, error) {
 	t := &transfer{child: c, job: j, limits: j.request.Limits}
 	t.result.used = c.docs > 0
+	t.room = t.most()
 	c.docs++
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

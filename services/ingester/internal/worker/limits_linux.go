@@ -35,7 +35,6 @@ func limitSelf(l parse.Limits, size int64) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, used := usage()
 	const spare = 5 // the parent's clock comes first; this one is for a parent that died
 	for _, r := range []struct {
 		name  string
@@ -43,7 +42,7 @@ func limitSelf(l parse.Limits, size int64) ([]string, error) {
 		value uint64
 	}{
 		{"address space", unix.RLIMIT_AS, space + uint64(l.Memory+size)},
-		{"processor time", unix.RLIMIT_CPU, uint64(used/1000) + uint64(l.Wall.Seconds()) + spare},
+		{"processor time", unix.RLIMIT_CPU, uint64((processorTime() + l.Wall).Seconds()) + spare},
 		{"file size", unix.RLIMIT_FSIZE, 0},
 		{"open files", unix.RLIMIT_NOFILE, 64},
 		{"core file", unix.RLIMIT_CORE, 0},
@@ -60,24 +59,29 @@ func limitSelf(l parse.Limits, size int64) ([]string, error) {
 	return nil, nil
 }
 
-// usage is the most memory this process held, in bytes, and its processor time in milliseconds. The
-// system's own record of the first is no use: it goes on from that of the parent.
-func usage() (peak, cpu int64) {
+// processorTime is what this process has taken.
+func processorTime() time.Duration {
 	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-		cpu = (u.Utime.Nano() + u.Stime.Nano()) / int64(time.Millisecond)
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
 	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// peak is the most memory this process held, in bytes; 0 when that is not known. Getrusage is no use: its
+// record goes on from that of the parent.
+func peak() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return 0, cpu
+		return 0
 	}
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
 	value, _, _ := strings.Cut(rest, "kB")
 	kib, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 	if err != nil {
-		return 0, cpu
+		return 0
 	}
-	return kib << 10, cpu
+	return kib << 10
 }
 
 // resident is the memory a process holds now, in bytes; 0 when it has ended.

@@ -25,8 +25,8 @@ func limitSelf(parse.Limits, int64) ([]string, error) {
 // killed cannot tell here.
 func killed(*os.ProcessState, parse.Limits) string { return "" }
 
-// usage is not known here.
-func usage() (peak, cpu int64) { return 0, 0 }
+// peak is not known here.
+func peak() int64 { return 0 }
 
 func resident(int) int64 { return 0 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -25,7 +28,7 @@ func Main() {
 	if len(os.Args) < 2 || os.Args[1] != Command {
 		return
 	}
-	s := &server{in: os.Stdin, out: os.Stdout}
+	s := &server{in: bufio.NewReaderSize(os.Stdin, pipeBytes), out: bufio.NewWriterSize(os.Stdout, pipeBytes)}
 	if err := s.run(); err != nil {
 		fmt.Fprintln(os.Stderr, refused+err.Error())
 		os.Exit(1)
@@ -35,11 +38,14 @@ func Main() {
 
 // server is the child's side.
 type server struct {
-	in      io.Reader
-	out     io.Writer
+	in      *bufio.Reader
+	out     *bufio.Writer
 	docs    int
 	missing []string
 	limits  parse.Limits
+	small   []byte    // for documents of at most lightBytes, one after the other
+	told    time.Time // when progress was
+	peak    int64     // see end
 }
 
 const maxRequestBytes = 1 << 20
@@ -49,7 +55,8 @@ func (s *server) run() error {
 	debug.SetMaxStack(stack)
 	for {
 		var req request
-		if _, err := readMessage(s.in, &req, maxRequestBytes); errors.Is(err, io.EOF) {
+		room := int64(maxRequestBytes)
+		if err := readMessage(s.in, &req, maxRequestBytes, &room); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -80,8 +87,8 @@ func (s *server) prepare(req request) (err error) {
 
 func (s *server) serve(req request) (again bool, err error) {
 	s.docs++
-	data := make([]byte, req.Size)
-	if _, err := io.ReadFull(s.in, data); err != nil {
+	data, err := s.content(req.Size)
+	if err != nil {
 		return false, fmt.Errorf("read document: %w", err)
 	}
 	engine := &parse.PDFEngine{CacheDir: req.CacheDir, Light: req.Light, Loading: s.progress}
@@ -96,6 +103,17 @@ func (s *server) serve(req request) (again bool, err error) {
 	return false, fmt.Errorf("unknown operation %q", req.Op)
 }
 
+func (s *server) content(size int64) (data []byte, err error) {
+	if size <= lightBytes {
+		s.small = slices.Grow(s.small[:0], int(size))[:size]
+		data = s.small
+	} else {
+		data = make([]byte, size)
+	}
+	_, err = io.ReadFull(s.in, data)
+	return data, err
+}
+
 // warm fills the cache; of several at once the first does.
 func (s *server) warm(engine *parse.PDFEngine, dir string) error {
 	unlock, err := lockFile(filepath.Join(dir, "lock"))
@@ -106,10 +124,18 @@ func (s *server) warm(engine *parse.PDFEngine, dir string) error {
 	if err := engine.Load(context.Background()); err != nil {
 		return err
 	}
-	return s.send(frame{End: &end{}})
+	return s.last(end{})
 }
 
-func (s *server) send(f frame) error { return writeMessage(s.out, f) }
+func (s *server) send(f frame) error { return writeMessage(s.out, &f) }
+
+// last sends what was not sent yet, and the end.
+func (s *server) last(e end) error {
+	if err := s.send(frame{Kind: frameEnd, End: e}); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}
 
 // parse reads a document and sends it, or why it cannot be read.
 func (s *server) parse(req request, data []byte, engine *parse.PDFEngine) (again bool, err error) {
@@ -124,9 +150,8 @@ func (s *server) parse(req request, data []byte, engine *parse.PDFEngine) (again
 	if err := s.document(doc); err != nil {
 		return false, err
 	}
-	e := s.end(doc)
-	e.Reusable = s.docs < maxDocs && len(data) <= lightBytes && doc.Light()
-	return e.Reusable, s.send(frame{End: e})
+	reusable := s.docs < maxDocs && len(data) <= lightBytes && doc.Light()
+	return reusable, s.last(s.end(doc, reusable))
 }
 
 // maxDocs is how many small texts, of at most lightBytes, one process reads.
@@ -151,42 +176,53 @@ func (s *server) fail(err error) error {
 	if !ok {
 		return err
 	}
-	if err := s.send(frame{Fail: document}); err != nil {
+	if err := s.send(frame{Kind: frameFail, Fail: *document}); err != nil {
 		return err
 	}
-	return s.send(frame{End: s.end(parse.Document{})})
+	return s.last(s.end(parse.Document{}, false))
 }
 
-func (s *server) end(doc parse.Document) *end {
-	e := &end{
-		Title: doc.Title, Warnings: doc.Warnings, Pages: doc.Pages, Format: doc.Format, Charset: doc.Charset,
-		Engine: doc.Engine, Missing: s.missing,
+// end tells how much memory the process held, but looks only now and then while it reads small texts.
+func (s *server) end(doc parse.Document, reusable bool) end {
+	const often = 32
+	if !reusable || s.docs%often == 1 {
+		s.peak = peak()
 	}
-	e.PeakBytes, e.CPUMillis = usage()
-	return e
+	return end{
+		Title: doc.Title, Warnings: doc.Warnings, Pages: doc.Pages, Format: doc.Format, Charset: doc.Charset,
+		Engine: doc.Engine, Missing: s.missing, PeakBytes: s.peak, Reusable: reusable,
+	}
 }
 
+// progress is told at most so often: a small document is read before.
 func (s *server) progress() {
-	if s.send(frame{Progress: true}) != nil {
+	const often = 20 * time.Millisecond
+	now := time.Now()
+	if now.Sub(s.told) < often {
+		return
+	}
+	s.told = now
+	if s.send(frame{Kind: frameProgress}) != nil || s.out.Flush() != nil {
 		os.Exit(1) // nobody listens any more
 	}
 }
 
 // recognise has the parent read an image.
 func (s *server) recognise(_ context.Context, image []byte) (string, error) {
-	if err := s.send(frame{Image: image}); err != nil {
+	if err := s.send(frame{Kind: frameImage, Data: image}); err != nil {
+		return "", err
+	}
+	if err := s.out.Flush(); err != nil {
 		return "", err
 	}
 	var a answer
 	const most = 64 << 20
-	if _, err := readMessage(s.in, &a, most); err != nil {
+	room := int64(most)
+	if err := readMessage(s.in, &a, most, &room); err != nil {
 		return "", err
 	}
-	switch {
-	case a.Fail != nil:
-		return "", a.Fail
-	case a.Error != "":
-		return "", errors.New(a.Error)
+	if a.Failed {
+		return "", &a.Fail
 	}
 	return a.Text, nil
 }
@@ -199,44 +235,17 @@ func (s *server) document(doc parse.Document) error {
 		for n < len(rest) && !utf8.RuneStart(rest[n]) {
 			n--
 		}
-		if err := s.send(frame{Text: rest[:n]}); err != nil {
+		if err := s.send(frame{Kind: frameText, Text: rest[:n]}); err != nil {
 			return err
 		}
 		rest = rest[n:]
 	}
-	n := &numbering{}
-	for rest := doc.Blocks; len(rest) > 0; {
-		part := rest[:min(len(rest), blocks)]
-		if err := s.send(n.frame(part)); err != nil {
+	for part := range slices.Chunk(doc.Blocks, blocks) {
+		if err := s.send(frame{Kind: frameBlocks, Blocks: part}); err != nil {
 			return err
 		}
-		rest = rest[len(part):]
 	}
 	return nil
-}
-
-// numbering gives heading paths numbers: neighbours share theirs.
-type numbering struct {
-	last  []string
-	count int
-}
-
-func (n *numbering) frame(blocks []parse.Block) frame {
-	f := frame{Blocks: make([]wireBlock, len(blocks))}
-	for i, b := range blocks {
-		f.Blocks[i] = wireBlock{Block: b}
-		f.Blocks[i].HeadingPath = nil
-		if len(b.HeadingPath) == 0 {
-			continue
-		}
-		if len(n.last) != len(b.HeadingPath) || &n.last[0] != &b.HeadingPath[0] {
-			n.last = b.HeadingPath
-			n.count++
-			f.Paths = append(f.Paths, b.HeadingPath)
-		}
-		f.Blocks[i].Path = n.count
-	}
-	return f
 }
 
 // unlock sends the document without its protection.
@@ -249,12 +258,12 @@ func (s *server) unlock(req request, data []byte, engine *parse.PDFEngine) error
 	const part = 256 << 10
 	for rest := out.Bytes(); len(rest) > 0; {
 		n := min(len(rest), part)
-		if err := s.send(frame{Data: rest[:n]}); err != nil {
+		if err := s.send(frame{Kind: frameData, Data: rest[:n]}); err != nil {
 			return err
 		}
 		rest = rest[n:]
 	}
-	return s.send(frame{End: s.end(parse.Document{})})
+	return s.last(s.end(parse.Document{}, false))
 }
 
 func guardedUnlock(engine *parse.PDFEngine, data []byte, password string, out io.Writer) (err error) {

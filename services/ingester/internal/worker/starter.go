@@ -84,7 +84,7 @@ func fork(program string) (*child, error) {
 		in.Close()      //nolint:errcheck // unused
 		return nil, fmt.Errorf("open pipe of parse worker: %w", err)
 	}
-	c := &child{in: in, out: out, reader: bufio.NewReaderSize(out, 32<<10), stderr: &head{most: 4096}, gone: make(chan struct{})}
+	c := &child{in: in, out: out, writer: bufio.NewWriterSize(in, pipeBytes), reader: bufio.NewReaderSize(out, pipeBytes), stderr: &head{most: 4096}, gone: make(chan struct{})}
 	c.cmd = exec.Command(program, Command)
 	c.cmd.Env = []string{} // nil would inherit
 	c.cmd.Dir = os.TempDir()

@@ -18,11 +18,11 @@ type transfer struct {
 	job    job
 	limits parse.Limits
 	result result
-	text   strings.Builder
-	paths  [][]string
+	texts  []string
+	bytes  int   // of texts
+	room   int64 // memory that what comes may still take
 	fail   *messages.Error
 	ended  bool
-	total  int64
 }
 
 // errUnread says that the content could not be got; the process is not to blame.
@@ -30,12 +30,17 @@ var errUnread = errors.New("read content")
 
 // hand sends request and document. A process that dies meanwhile is judged by its end.
 func (t *transfer) hand(ctx context.Context) error {
-	if writeMessage(t.child.in, t.job.request) != nil || t.job.open == nil {
+	out := t.child.writer
+	if writeMessage(out, &t.job.request) != nil {
 		return nil
 	}
-	const part = 1 << 20
+	if t.job.open == nil {
+		out.Flush() //nolint:errcheck // as below
+		return nil
+	}
 	r := &failing{r: t.job.open(ctx)}
-	n, _ := io.CopyBuffer(struct{ io.Writer }{t.child.in}, io.LimitReader(r, t.job.request.Size), make([]byte, min(part, t.job.request.Size+1))) // a writer's error is the child's end
+	n, _ := out.ReadFrom(io.LimitReader(r, t.job.request.Size))
+	out.Flush() //nolint:errcheck // a writer's error is the child's end
 	switch {
 	case r.err != nil:
 		return fmt.Errorf("%w: %w", errUnread, r.err)
@@ -65,76 +70,72 @@ func (f *failing) Read(p []byte) (int, error) {
 // Bounds of what a child may send, so that a child gone wrong cannot fill our memory.
 const (
 	frameBytes = 64 << 20 // of one frame: the image of a page is the largest
-	perByte    = 8        // JSON escapes, blocks and paths weigh more than the text
+	perByte    = 24       // blocks and paths weigh more than the text
 	perPage    = 1 << 10
 	baseBytes  = 16 << 20
 )
 
-var errTooLong = errors.New("a parse worker sent more than it may")
-
-func (t *transfer) read(ctx context.Context, w *watch) error {
-	out := t.child.reader
+// most is how much memory what a child sends may take.
+func (t *transfer) most() int64 {
 	most := int64(t.limits.TextBytes)*perByte + int64(t.limits.Pages)*perPage + baseBytes
 	if t.job.request.Op == opUnlock {
 		most += 4 * t.job.request.Size
 	}
+	return most
+}
+
+func (t *transfer) read(ctx context.Context, w *watch) error {
 	for !t.ended {
 		var f frame
-		n, err := readMessage(out, &f, frameBytes)
-		if errors.Is(err, errTooLong) {
+		err := readMessage(t.child.reader, &f, frameBytes, &t.room)
+		switch {
+		case errors.Is(err, errTooLong):
 			return messages.Errorf(messages.CodeParseLimit, "a part of the document is over the limit of %d bytes", frameBytes)
-		}
-		if err != nil {
+		case errors.Is(err, errNoRoom):
+			return messages.Errorf(messages.CodeParseLimit, "extracted text and structure are over the limit of %d bytes", t.most())
+		case errors.Is(err, errBroken):
+			return brokenReader()
+		case err != nil:
 			return nil //nolint:nilerr // cut short: judged by how the child ended
 		}
 		w.progress()
-		if f.Image == nil {
-			t.total += n
-		}
-		if t.total > most {
-			return messages.Errorf(messages.CodeParseLimit, "extracted text and structure are over the limit of %d bytes", most)
-		}
-		if err := t.take(ctx, f, w); err != nil {
+		if err := t.take(ctx, &f, w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *transfer) take(ctx context.Context, f frame, w *watch) error {
-	switch {
-	case f.Text != "":
-		if t.text.Len()+len(f.Text) > t.limits.TextBytes {
+func (t *transfer) take(ctx context.Context, f *frame, w *watch) error {
+	switch f.Kind {
+	case frameText:
+		if t.bytes += len(f.Text); t.bytes > t.limits.TextBytes {
 			return messages.Errorf(messages.CodeParseLimit, "extracted text is over the limit of %d bytes", t.limits.TextBytes)
 		}
-		t.text.WriteString(f.Text)
-	case len(f.Blocks) > 0:
-		return t.blocks(f)
-	case f.Image != nil:
+		t.texts = append(t.texts, f.Text)
+	case frameBlocks:
+		if d := &t.result.doc; d.Blocks == nil {
+			d.Blocks = f.Blocks // the only ones, as a rule
+		} else {
+			d.Blocks = append(d.Blocks, f.Blocks...)
+		}
+	case frameImage:
+		if t.job.recognise == nil {
+			return brokenReader()
+		}
 		w.pause()
-		err := t.recognise(ctx, f.Image)
+		err := t.recognise(ctx, bytes.Clone(f.Data))
 		w.progress()
 		return err
-	case f.Data != nil:
+	case frameData:
+		if t.room -= int64(len(f.Data)); t.room < 0 {
+			return messages.Errorf(messages.CodeParseLimit, "the document without its protection is over the limit of %d bytes", t.most())
+		}
 		t.result.data = append(t.result.data, f.Data...)
-	case f.Fail != nil:
-		t.fail = f.Fail
-	case f.End != nil:
-		t.close(f.End)
-	}
-	return nil
-}
-
-func (t *transfer) blocks(f frame) error {
-	t.paths = append(t.paths, f.Paths...)
-	for _, b := range f.Blocks {
-		if b.Path < 0 || b.Path > len(t.paths) {
-			return messages.Errorf(messages.CodeDamagedDocument, "the document broke its reader: a heading is missing")
-		}
-		if b.Path > 0 {
-			b.HeadingPath = t.paths[b.Path-1]
-		}
-		t.result.doc.Blocks = append(t.result.doc.Blocks, b.Block)
+	case frameFail:
+		t.fail = &f.Fail
+	case frameEnd:
+		return t.close(&f.End)
 	}
 	return nil
 }
@@ -146,24 +147,45 @@ func (t *transfer) recognise(ctx context.Context, image []byte) error {
 	document, ok := messages.AsError(err)
 	switch {
 	case ok:
-		a.Fail = document
+		a.Failed, a.Fail = true, *document
 	case err != nil:
 		return fmt.Errorf("recognise text: %w", err)
 	default:
 		a.Text = text
 	}
-	if writeMessage(t.child.in, a) != nil {
-		return nil // it died: judged by its end
+	if writeMessage(t.child.writer, &a) == nil {
+		t.child.writer.Flush() //nolint:errcheck // it died: judged by its end
 	}
 	return nil
 }
 
-func (t *transfer) close(e *end) {
+func (t *transfer) close(e *end) error {
 	d := &t.result.doc
 	d.Title, d.Warnings, d.Pages, d.Format, d.Charset, d.Engine = e.Title, e.Warnings, e.Pages, e.Format, e.Charset, e.Engine
-	d.Text = t.text.String()
+	d.Text = strings.Join(t.texts, "")
 	t.result.missing, t.result.peak, t.result.reusable = e.Missing, e.PeakBytes, e.Reusable
+	if !sound(d) {
+		return brokenReader()
+	}
 	t.ended = true
+	return nil
+}
+
+// sound reports that blocks partition the text, which chunking builds on.
+func sound(d *parse.Document) bool {
+	at := 0
+	for i := range d.Blocks {
+		b := &d.Blocks[i]
+		if b.Start != at || b.End < at || b.End > len(d.Text) || b.HeaderEnd != 0 && (b.HeaderEnd < b.Start || b.HeaderEnd > b.End) {
+			return false
+		}
+		at = b.End
+	}
+	return at == len(d.Text)
+}
+
+func brokenReader() error {
+	return messages.Errorf(messages.CodeDamagedDocument, "the document broke its reader")
 }
 
 func (t *transfer) failure() error {
@@ -206,7 +228,7 @@ func (t *transfer) death() error {
 	if reason := killed(t.child.cmd.ProcessState, t.limits); reason != "" {
 		return messages.Errorf(messages.CodeParseLimit, "reading the document %s", reason)
 	}
-	return messages.Errorf(messages.CodeDamagedDocument, "the document broke its reader")
+	return brokenReader()
 }
 
 func bytesInput(data []byte) Input {

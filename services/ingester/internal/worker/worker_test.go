@@ -127,13 +127,17 @@ func TestLimitsAreNamed(t *testing.T) {
 func TestADocumentComesBackAsItWasRead(t *testing.T) {
 	t.Parallel()
 	p := pool(t, worker.Config{})
-	files, err := filepath.Glob("../../../../examples/*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no examples: %v", err)
+	var files []string
+	for _, pattern := range []string{"../../../../examples/*", "../parse/testdata/*/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no files %s: %v", pattern, err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil || filepath.Ext(file) == ".pdf" {
+		if ext := filepath.Ext(file); err != nil || ext == ".pdf" || ext == ".golden" {
 			continue
 		}
 		in := input(data)
