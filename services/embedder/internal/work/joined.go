@@ -13,7 +13,7 @@ import (
 // joinedTimeout bounds a joined call, whoever waits for it; the stage's own time is a little longer.
 const joinedTimeout = 4 * time.Minute
 
-// linger is how long messages wait for others to share a request while one is under way. Next to what a model takes it
+// linger is how long messages wait for others to share a request where they come densely. Next to what a model takes it
 // is short, and a request of many messages costs little more than one of few.
 const linger = 5 * time.Millisecond
 
@@ -21,8 +21,8 @@ const linger = 5 * time.Millisecond
 const fullRequest = 1_000_000
 
 // Joined is an embedder that sends the texts of several messages in one request: those that come while as many
-// requests as may be are under way, or within a few milliseconds while there is any. Queries and a message that comes
-// alone never wait for company. Safe for concurrent use.
+// requests as may be are under way, or within a few milliseconds where they come densely (see batch.Config). Queries
+// never wait for company, nor does a message that comes alone. Safe for concurrent use.
 type Joined struct {
 	within   Embedder
 	parallel int
