@@ -41,14 +41,23 @@ func planned(t *testing.T) *lab {
 	return l
 }
 
-// explain runs a statement and returns its plan, made for these arguments.
-func (l *lab) explain(s pgstore.SQL) string {
+// explain runs a statement, under settings if there are any, and returns its plan, made for these arguments.
+func (l *lab) explain(s pgstore.SQL, settings ...string) string {
 	l.t.Helper()
-	rows, err := l.pool.Query(l.t.Context(), "EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) "+s.Text, s.Args...)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	var lines []string
+	err := pgx.BeginFunc(l.t.Context(), l.pool, func(tx pgx.Tx) error {
+		for _, sql := range settings {
+			if _, err := tx.Exec(l.t.Context(), sql); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(l.t.Context(), "EXPLAIN (ANALYZE, VERBOSE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) "+s.Text, s.Args...)
+		if err != nil {
+			return err
+		}
+		lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finis
 	builds, built := candidatesOf(finished, true)
 	var l locked
 	b := &pgx.Batch{}
-	b.Queue(query("swap_custom_plans"))
+	b.Queue(query("fresh_plans"))
 	b.Queue(query("swap_kb_lock"), generation)
 	b.Queue(query("swap_generations"), generation).Query(func(found pgx.Rows) (err error) {
 		l.generations, err = pgx.CollectRows(found, pgx.RowToStructByPos[generationState])

@@ -7,7 +7,7 @@ CROSS JOIN LATERAL ( -- first, as everywhere
 ) d
 CROSS JOIN LATERAL (
     SELECT b.chunks FROM document_builds b
-    JOIN generations g ON g.id = b.generation AND g.state <> 'dead'
-    WHERE b.document_key = d.key AND b.version = d.live_version AND b.generation = w.generation AND b.state = 'pending'
+    JOIN generations g ON g.id = w.generation AND g.state <> 'dead'
+    WHERE b.document_key = d.key AND b.version = d.live_version AND b.generation + 0 = w.generation AND b.state = 'pending' -- not by the index on generations
     FOR UPDATE OF b
 ) b
