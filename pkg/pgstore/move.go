@@ -28,6 +28,7 @@ type mover struct {
 	hand          hand
 	source        *liveSource    // chunks to copy instead of staged ones; nil: staged ones
 	docs          []postings.Doc // not in a segment yet
+	terms         termReader     // makes those of docs
 	moved         int
 }
 
@@ -205,7 +206,7 @@ func (m *mover) appendRow(out *copyStream, key, id int64, t stagedTuple, staged 
 }
 
 func (m *mover) addDoc(id int64, t stagedTuple) error {
-	terms, err := termsOf(t.fields[fieldLex])
+	terms, err := m.terms.read(t.fields[fieldLex])
 	if err != nil {
 		return err
 	}

@@ -38,8 +38,13 @@ func NewTSVector(doc lexical.Document) TSVector {
 
 var errTSVector = errors.New("malformed tsvector")
 
-// termsOf reads the terms and their frequencies out of a tsvector.
-func termsOf(data TSVector) ([]postings.TermTF, error) {
+// termReader reads terms out of tsvectors, into memory that many share. The zero value is ready.
+type termReader struct{ free []postings.TermTF }
+
+const termBlock = 4096 // terms, 64 KB
+
+// read returns the terms of a tsvector and their frequencies.
+func (r *termReader) read(data TSVector) ([]postings.TermTF, error) {
 	if len(data) < 4 {
 		return nil, errTSVector
 	}
@@ -48,7 +53,11 @@ func termsOf(data TSVector) ([]postings.TermTF, error) {
 	if n < 0 || n > len(data)/3 {
 		return nil, errTSVector
 	}
-	terms := make([]postings.TermTF, n)
+	if n > len(r.free) {
+		r.free = make([]postings.TermTF, max(n, termBlock))
+	}
+	terms := r.free[:n:n]
+	r.free = r.free[n:]
 	for i := range terms {
 		end := bytes.IndexByte(data, 0)
 		if end < 0 || len(data) < end+3 {
@@ -59,7 +68,7 @@ func termsOf(data TSVector) ([]postings.TermTF, error) {
 		if len(data) < next {
 			return nil, errTSVector
 		}
-		terms[i] = postings.TermTF{Term: postings.TermHash(string(data[:end])), TF: max(positions, 1)}
+		terms[i] = postings.TermTF{Term: postings.TermHashBytes(data[:end]), TF: max(positions, 1)}
 		data = data[next:]
 	}
 	return terms, nil

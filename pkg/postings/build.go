@@ -3,7 +3,6 @@ package postings
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // ErrInput marks arguments that no caller should pass: the text names the field and the reason.
@@ -31,17 +30,11 @@ func Build(docs []Doc) (*Segment, []Posting, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("build segment: %w", err)
 	}
-	b := builder{
-		index: make(map[int64]int32, total/4),
-		lists: make([]termList, 0, total/4),
-		occs:  make([]occurrence, 0, total),
+	occs, err := gather(docs, total)
+	if err != nil {
+		return nil, nil, fmt.Errorf("build segment: %w", err)
 	}
-	for ord := range docs {
-		if err := b.add(ord, docs[ord].Terms); err != nil {
-			return nil, nil, fmt.Errorf("build segment: chunk %d: %w", docs[ord].ChunkID, err)
-		}
-	}
-	return seg, b.postings(), nil
+	return seg, encode(occs), nil
 }
 
 func describe(docs []Doc) (*Segment, int, error) {
@@ -61,80 +54,69 @@ func describe(docs []Doc) (*Segment, int, error) {
 	return &Segment{N: len(docs), ChunkIDs: ids, Lens: EncodeLens(lens), SumLen: sum}, total, nil
 }
 
-// builder collects occurrences in document order, then writes every list into memory of known size.
-type builder struct {
-	index map[int64]int32 // term -> position in lists
-	lists []termList
-	occs  []occurrence
-}
-
-type termList struct {
-	term int64
-	n    int32
-	size int32 // bytes of the encoded list
-	ord  int32 // ordinal of the last occurrence, -1 before the first
-	occ  int32 // position of the last occurrence in occs
-	data []byte
-}
-
-type occurrence struct {
-	list int32
-	ord  uint16
-	tf   uint8
-}
-
-func (b *builder) add(ord int, terms []TermTF) error {
-	for _, t := range terms {
-		if t.TF < 1 {
-			return fmt.Errorf("%w: term %d: frequency %d", ErrInput, t.Term, t.TF)
+// gather lists what occurs in docs, total times in all, by ascending term, then ordinal.
+func gather(docs []Doc, total int) ([]occurrence, error) {
+	d := newDealer(total)
+	for ord := range docs {
+		for _, t := range docs[ord].Terms {
+			if t.TF < 1 {
+				return nil, fmt.Errorf("chunk %d: %w: term %d: frequency %d", docs[ord].ChunkID, ErrInput, t.Term, t.TF)
+			}
+			d.count(keyOf(t.Term))
 		}
-		at, ok := b.index[t.Term]
-		if !ok {
-			at = int32(len(b.lists)) //nolint:gosec // bounded by the occurrences of a segment
-			b.index[t.Term] = at
-			b.lists = append(b.lists, termList{term: t.Term, ord: -1})
-		}
-		l := &b.lists[at]
-		if int(l.ord) == ord {
-			b.occs[l.occ].tf = clampTF(int(b.occs[l.occ].tf) + min(t.TF, MaxTF))
-			continue
-		}
-		l.ord, l.occ = int32(ord), int32(len(b.occs)) //nolint:gosec // ord <= 65,535
-		l.n++
-		b.occs = append(b.occs, occurrence{list: at, ord: uint16(ord), tf: clampTF(t.TF)}) //nolint:gosec // as above
 	}
-	return nil
+	d.counted()
+	for ord := range docs {
+		for _, t := range docs[ord].Terms {
+			d.deal(occurrence{key: keyOf(t.Term), ord: uint16(ord), tf: clampTF(t.TF)}) //nolint:gosec // ord <= 65,535
+		}
+	}
+	return d.sorted(), nil
 }
 
 func clampTF(tf int) uint8 { return uint8(min(tf, MaxTF)) } //nolint:gosec // clamped, never negative
 
-func (b *builder) postings() []Posting {
-	b.rewind()
-	for _, o := range b.occs {
-		l := &b.lists[o.list]
-		l.size += int32(entrySize(int(o.ord)-int(l.ord)-1, o.tf)) //nolint:gosec // at most 4
-		l.ord = int32(o.ord)
-	}
-	b.rewind()
-	var mem arena
-	for i := range b.lists {
-		b.lists[i].data = mem.take(int(b.lists[i].size))
-	}
-	for _, o := range b.occs {
-		l := &b.lists[o.list]
-		l.data = appendEntry(l.data, int(o.ord)-int(l.ord)-1, o.tf)
-		l.ord = int32(o.ord)
-	}
-	slices.SortFunc(b.lists, func(a, b termList) int { return compare(a.term, b.term) })
-	out := make([]Posting, len(b.lists))
-	for i, l := range b.lists {
-		out[i] = Posting{Term: l.term, N: int(l.n), Data: l.data}
+// encode makes rows of sorted occurrences. Of a term that a document lists more than once it sums the frequencies, in
+// place.
+func encode(occs []occurrence) []Posting {
+	occs = summed(occs)
+	rows, size := measure(occs)
+	out, data := make([]Posting, 0, rows), make([]byte, 0, size)
+	for i := 0; i < len(occs); {
+		key, first, from, last := occs[i].key, i, len(data), -1
+		for ; i < len(occs) && occs[i].key == key; i++ {
+			ord := int(occs[i].ord)
+			data = appendEntry(data, ord-last-1, occs[i].tf)
+			last = ord
+		}
+		out = append(out, Posting{Term: termOf(key), N: i - first, Data: data[from:len(data):len(data)]})
 	}
 	return out
 }
 
-func (b *builder) rewind() {
-	for i := range b.lists {
-		b.lists[i].ord = -1
+// summed makes one of what a document says of a term.
+func summed(occs []occurrence) []occurrence {
+	n := 0
+	for i, o := range occs {
+		if i > 0 && occs[n-1].key == o.key && occs[n-1].ord == o.ord {
+			occs[n-1].tf = clampTF(int(occs[n-1].tf) + int(o.tf))
+			continue
+		}
+		occs[n] = o
+		n++
 	}
+	return occs[:n]
+}
+
+// measure returns how many rows occs make and the bytes of their data.
+func measure(occs []occurrence) (rows, size int) {
+	last := -1
+	for i, o := range occs {
+		if i == 0 || o.key != occs[i-1].key {
+			rows, last = rows+1, -1
+		}
+		size += entrySize(int(o.ord)-last-1, o.tf)
+		last = int(o.ord)
+	}
+	return rows, size
 }

@@ -1,6 +1,7 @@
 package postings_test
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"reflect"
@@ -106,6 +107,43 @@ func TestBuildDecodesToItsInput(t *testing.T) {
 		}
 		if !slices.Equal(got, want[p.Term]) {
 			t.Errorf("term %d: got %d entries, want %d", p.Term, len(got), len(want[p.Term]))
+		}
+	}
+}
+
+// TestBuildOrdersTermsHoweverTheyLie takes terms that are close to each other, spread, and repeated, few and many.
+func TestBuildOrdersTermsHoweverTheyLie(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(3, 4))
+	for round := range 120 {
+		spread := []int64{1, 1 << 9, 1 << 30, 0x1E3779B97F4A7C15}[round%4]
+		distinct := 1 + rng.Int64N(1<<(round%10))
+		docs := make([]postings.Doc, rng.IntN(400))
+		want := map[int64][]postings.Entry{}
+		for ord := range docs {
+			for range rng.IntN(12) {
+				term, tf := rng.Int64N(distinct)*spread-7, 1+rng.IntN(200)
+				docs[ord].Terms = append(docs[ord].Terms, postings.TermTF{Term: term, TF: tf})
+				list := want[term]
+				if n := len(list); n > 0 && int(list[n-1].Ord) == ord {
+					list[n-1].TF = uint8(min(int(list[n-1].TF)+tf, postings.MaxTF))
+					continue
+				}
+				want[term] = append(list, postings.Entry{Ord: uint16(ord), TF: uint8(tf)})
+			}
+		}
+		_, rows, err := postings.Build(docs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != len(want) || !slices.IsSortedFunc(rows, func(a, b postings.Posting) int { return cmp.Compare(a.Term, b.Term) }) {
+			t.Fatalf("round %d: got %d rows, want %d by ascending term", round, len(rows), len(want))
+		}
+		for _, r := range rows {
+			got, err := postings.AppendEntries(nil, r, len(docs))
+			if err != nil || !slices.Equal(got, want[r.Term]) {
+				t.Fatalf("round %d: term %d: got %v, %v, want %v", round, r.Term, got, err, want[r.Term])
+			}
 		}
 	}
 }

@@ -10,3 +10,8 @@ import "github.com/cespare/xxhash/v2"
 func TermHash(term string) int64 {
 	return int64(xxhash.Sum64String(term)) //nolint:gosec // all 64 bits are kept, only their reading changes
 }
+
+// TermHashBytes is TermHash of a term in bytes.
+func TermHashBytes(term []byte) int64 {
+	return int64(xxhash.Sum64(term)) //nolint:gosec // as above
+}
