@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -66,4 +67,47 @@ func BenchmarkEstimator(b *testing.B) {
 	for b.Loop() {
 		Estimator{}.Count(text)
 	}
+}
+
+// sections is a document of n headings, each followed by 180 words that are one paragraph without an end.
+func sections(n int) parse.Document {
+	var text strings.Builder
+	doc := parse.Document{}
+	for i := range n {
+		heading := fmt.Sprintf("Section %d of %d", i, n)
+		text.WriteString(heading + "\n\n")
+		path := []string{heading}
+		at := text.Len()
+		doc.Blocks = append(doc.Blocks, parse.Block{
+			Kind: parse.KindHeading, Level: 1, HeadingPath: path, Start: at - len(heading) - 2, End: at,
+			Line: 4*i + 1, LineEnd: 4*i + 1,
+		})
+		for k := range 180 {
+			text.WriteByte('w')
+			for m := 26 + (i*180+k)*7919%40_000; m > 0; m /= 26 {
+				text.WriteByte(byte('a' + m%26))
+			}
+			text.WriteByte(' ')
+		}
+		text.WriteString("\n\n")
+		doc.Blocks = append(doc.Blocks, parse.Block{
+			Kind: parse.KindParagraph, HeadingPath: path, Start: at, End: text.Len(), Line: 4*i + 3, LineEnd: 4*i + 3,
+		})
+	}
+	doc.Text = text.String()
+	return doc
+}
+
+func BenchmarkSplitSections(b *testing.B) {
+	const n = 10
+	doc := sections(n)
+	b.SetBytes(int64(len(doc.Text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		chunks, _, err := Split(doc, Config{})
+		if err != nil || len(chunks) != n {
+			b.Fatalf("got %d chunks, %v, want %d", len(chunks), err, n)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/chunk")
 }

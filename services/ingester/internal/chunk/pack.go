@@ -20,22 +20,23 @@ type packer struct {
 	out      []Chunk
 	headings headingMemo
 	memo     lineMemo
+	maker    unitMaker
+	section  section // the one at hand
 }
 
 func (p *packer) run() []Chunk {
 	blocks := p.doc.Blocks
+	p.maker = unitMaker{text: p.doc.Text, counter: p.counter, bytes: p.bytes}
 	begin := 0 // the first unit also takes white space before it
 	for from := 0; from < len(blocks); {
 		to := p.sectionEnd(from)
-		m := p.units(from, to, begin)
-		if len(m.out) == 0 { // nothing but white space: it belongs to what comes before
+		p.units(from, to, begin)
+		if len(p.maker.out) == 0 { // nothing but white space: it belongs to what comes before
 			from = to
 			continue
 		}
 		next := p.nextStart(to)
-		s := &section{packer: p, maker: m, units: m.settle(next)}
-		s.pack()
-		p.out = append(p.out, s.out...)
+		p.pack(p.maker.settle(p.section.units[:0], next))
 		begin, from = -1, to
 	}
 	if len(p.out) == 0 {
@@ -49,11 +50,14 @@ func (p *packer) run() []Chunk {
 
 // blank cuts a text of white space only.
 func (p *packer) blank() {
-	m := &unitMaker{text: p.doc.Text, counter: p.counter, bytes: p.bytes}
 	all := unit{start: 0, end: len(p.doc.Text), next: len(p.doc.Text), limit: p.size - p.cost(p.context(0, 0))}
-	s := &section{packer: p, maker: m, units: m.pieces(all, all.limit)}
-	s.pack()
-	p.out = s.out
+	p.pack(p.maker.pieces(all, all.limit))
+}
+
+// pack makes chunks of the units of one section.
+func (p *packer) pack(units []unit) {
+	p.section = section{packer: p, units: units, first: len(p.out), cores: p.section.cores[:0]}
+	p.section.pack()
 }
 
 // sectionEnd is the block behind the section that begins at from: the next heading, but a section
@@ -79,10 +83,11 @@ func (p *packer) sectionEnd(from int) int {
 	return len(blocks)
 }
 
-// units lists the units of a section, not yet weighed. begin replaces the first unit's start when the
+// units makes the units of a section, not yet weighed. begin replaces the first unit's start when the
 // document begins here.
-func (p *packer) units(from, to, begin int) *unitMaker {
-	m := &unitMaker{text: p.doc.Text, counter: p.counter, bytes: p.bytes}
+func (p *packer) units(from, to, begin int) {
+	m := &p.maker
+	m.out = m.out[:0]
 	for i := from; i < to; i++ {
 		b := p.doc.Blocks[i]
 		whole := max(1, p.size-p.cost(p.context(i, b.Start)))
@@ -95,7 +100,6 @@ func (p *packer) units(from, to, begin int) *unitMaker {
 	if begin >= 0 && len(m.out) > 0 {
 		m.out[0].start = begin
 	}
-	return m
 }
 
 // cost of a context with the line end behind it.
@@ -139,9 +143,8 @@ func (p *packer) chunk(start, core, end int, context string, tokens int) Chunk {
 // section packs the units of one section.
 type section struct {
 	*packer
-	maker *unitMaker
 	units []unit
-	out   []Chunk
+	first int   // chunk of the section
 	cores []int // first unit of each chunk
 }
 
@@ -287,7 +290,7 @@ func (s *section) shrink(i, tokens int) bool {
 // mergeTail gives a last chunk of less than a quarter to the one before it, if that has room.
 func (s *section) mergeTail() {
 	n := len(s.out)
-	if n < 2 || s.out[n-1].Tokens*4 >= s.size {
+	if n < s.first+2 || s.out[n-1].Tokens*4 >= s.size {
 		return
 	}
 	before, tail := s.out[n-2], s.out[n-1]

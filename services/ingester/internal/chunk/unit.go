@@ -162,10 +162,9 @@ func abbreviation(text string) bool {
 	return false
 }
 
-// settle sets what depends on the following unit and cuts units that are over their limit. end is
-// where the following section begins.
-func (m *unitMaker) settle(end int) []unit {
-	out := make([]unit, 0, len(m.out))
+// settle appends the units to out, with what depends on the following unit set, and cut where they are over
+// their limit. end is where the following section begins.
+func (m *unitMaker) settle(out []unit, end int) []unit {
 	for i, u := range m.out {
 		u.next = end
 		if i+1 < len(m.out) {
