@@ -30,6 +30,7 @@ type mover struct {
 	docs          []postings.Doc // not in a segment yet
 	terms         termReader     // makes those of docs
 	moved         int
+	out           copyStream // its memory serves one page after the other
 }
 
 // span is what a page holds: all chunks of some documents, or those of one from an ordinal to another.
@@ -83,6 +84,15 @@ func (p page) chunks() int {
 	n := 0
 	for _, r := range p.rows {
 		n += r.chunks
+	}
+	return n
+}
+
+// bytes of the staged fields.
+func (p page) bytes() int {
+	n := 0
+	for _, r := range p.rows {
+		n += len(r.data)
 	}
 	return n
 }
@@ -162,13 +172,14 @@ func (p page) readVectors(rows pgx.Rows) error {
 
 // copyPage writes the chunks of a page and gathers their terms.
 func (m *mover) copyPage(ctx context.Context, p page) error {
-	var out copyStream
+	out := &m.out
+	out.reset(p.bytes() + p.chunks()*(movedHead+m.vectorBytes(p)))
 	next := 0
 	for _, r := range p.rows {
 		err := unpack(r.chunks, r.data, func(t stagedTuple) error {
 			id := p.ids[next]
 			next++
-			if err := m.appendRow(&out, r.key, id, t, p.vectors); err != nil {
+			if err := m.appendRow(out, r.key, id, t, p.vectors); err != nil {
 				return err
 			}
 			return m.addDoc(id, t)
@@ -178,10 +189,26 @@ func (m *mover) copyPage(ctx context.Context, p page) error {
 		}
 	}
 	m.moved += next
-	return out.send(ctx, m.tx, "chunks (generation, chunk_id, document_key, version, "+stagedFields+", embedding)")
+	return out.send(ctx, m.tx.Conn(), "chunks (generation, chunk_id, document_key, version, "+stagedFields+", embedding)")
 }
 
 const movedFields = 4 + stagedCount + 1
+
+// movedHead is how many bytes stand before the staged fields and before the vector.
+const movedHead = 2 + 4*12 + 4
+
+// vectorBytes is the size of one vector of a page.
+func (m *mover) vectorBytes(p page) int {
+	for _, v := range p.vectors {
+		return len(v)
+	}
+	for _, vectors := range m.hand {
+		for _, v := range vectors {
+			return 4 + 2*len(v)
+		}
+	}
+	return 0
+}
 
 func (m *mover) appendRow(out *copyStream, key, id int64, t stagedTuple, staged map[place][]byte) (err error) {
 	out.row(movedFields)

@@ -46,7 +46,9 @@ func (w *stagingWrites) run(ctx context.Context, conn *pgxpool.Conn) error {
 	}
 	b := &pgx.Batch{}
 	if len(todo) > 0 {
-		queueChunks(b, todo)
+		if err := copyChunks(ctx, conn, todo); err != nil {
+			return err
+		}
 		w.queueReuse(b, todo)
 		if err := w.queueFinish(b, todo, places); err != nil {
 			return err
@@ -111,18 +113,12 @@ func (l *stagingLocks) queue(b *pgx.Batch, statement string) {
 	})
 }
 
-// queueChunks queues the chunks of all, several a row.
-func queueChunks(b *pgx.Batch, all []*Staging) {
-	var generations, keys, versions []int64
-	var ordinals, counts []int
-	var data [][]byte
+func copyChunks(ctx context.Context, conn *pgxpool.Conn, all []*Staging) error {
+	var out stagedStream
 	for _, st := range all {
-		for _, r := range pack(st.Chunks) {
-			generations, keys, versions = append(generations, st.Ref.Generation), append(keys, st.Ref.DocKey), append(versions, st.Ref.Version)
-			ordinals, counts, data = append(ordinals, r.ordinal), append(counts, r.chunks), append(data, r.data)
-		}
+		out.add(st)
 	}
-	b.Queue(query("stage_chunks"), stagedLayout, generations, keys, versions, ordinals, counts, data)
+	return out.send(ctx, conn.Conn(), stagedColumns)
 }
 
 // queueReuse queues the look-up of known vectors, one statement a generation that may hold some.

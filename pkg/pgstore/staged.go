@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -20,19 +21,58 @@ type packed struct {
 	data            []byte
 }
 
-// pack divides the chunks of a version, which are in order, into rows.
-func pack(chunks []StagedChunk) []packed {
-	var rows []packed
-	for i := range chunks {
-		one := appendStaged(make([]byte, 0, 512+len(chunks[i].Content)+len(chunks[i].Context)+len(chunks[i].Lex)), &chunks[i])
-		if last := len(rows) - 1; last >= 0 && len(rows[last].data)+len(one) <= packedBytes {
-			rows[last].chunks++
-			rows[last].data = append(rows[last].data, one...)
-			continue
+// stagedColumns are those of staged_chunks in the order in which stagedStream writes them.
+const stagedColumns = "staged_chunks (generation, document_key, version, layout, ordinal, chunks, rows)"
+
+// stagedStream writes the chunks of versions as rows of staged_chunks. The zero value has none.
+type stagedStream struct {
+	copyStream
+	one []byte // the chunk at hand
+}
+
+// add appends a version, whose chunks are in order, several a row.
+func (s *stagedStream) add(st *Staging) {
+	s.buf = slices.Grow(s.buf, st.size())
+	var row packed
+	at := 0 // where the row's counts begin
+	for i := range st.Chunks {
+		c := &st.Chunks[i]
+		s.one = appendStaged(s.one[:0], c)
+		if i == 0 || len(s.buf)-at+len(s.one) > packedBytes {
+			s.row(7)
+			for _, n := range []int64{st.Ref.Generation, st.Ref.DocKey, st.Ref.Version} {
+				s.buf = appendInt8(s.buf, n)
+			}
+			s.buf = appendInt4(s.buf, stagedLayout)
+			at, row = len(s.buf), packed{ordinal: c.Ordinal}
+			s.buf = append(s.buf, make([]byte, packedHead)...)
 		}
-		rows = append(rows, packed{ordinal: chunks[i].Ordinal, chunks: 1, data: one})
+		s.buf = append(s.buf, s.one...)
+		row.chunks++
+		row.head(s.buf[at:])
 	}
-	return rows
+}
+
+// packedHead is the length of what head writes.
+const packedHead = 8 + 8 + 4
+
+// head writes ordinal, chunks and the length of the data before the data.
+func (p packed) head(row []byte) {
+	appendInt4(appendInt4(row[:0], p.ordinal), p.chunks)
+	sized(row, packedHead-4)
+}
+
+// size is about how many bytes the chunks take.
+func (st *Staging) size() int {
+	n := 0
+	for i := range st.Chunks {
+		c := &st.Chunks[i]
+		n += 256 + len(c.Context) + len(c.Content) + len(c.Lex)
+		for _, heading := range c.HeadingPath {
+			n += 4 + len(heading)
+		}
+	}
+	return n
 }
 
 // unpack calls each with the chunks of a row, which share its memory.

@@ -283,7 +283,13 @@ func writeSegment(ctx context.Context, tx pgx.Tx, generation int64, seg *posting
 	if err != nil {
 		return fmt.Errorf("write segment: %w", err)
 	}
+	const head = 2 + 3*12 + 8 + 4
+	bytes := 0
+	for _, r := range rows {
+		bytes += head + len(r.Data)
+	}
 	var out copyStream
+	out.reset(bytes)
 	for _, r := range rows {
 		out.row(5)
 		for _, n := range []int64{generation, r.Term, id} {
@@ -291,7 +297,7 @@ func writeSegment(ctx context.Context, tx pgx.Tx, generation int64, seg *posting
 		}
 		out.buf = appendField(appendInt4(out.buf, r.N), r.Data)
 	}
-	if err := out.send(ctx, tx, "lex_posting (generation, term, seg, n, data)"); err != nil {
+	if err := out.send(ctx, tx.Conn(), "lex_posting (generation, term, seg, n, data)"); err != nil {
 		return fmt.Errorf("write postings: %w", err)
 	}
 	return nil

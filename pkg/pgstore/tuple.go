@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pgvector/pgvector-go"
 	pgxvec "github.com/pgvector/pgvector-go/pgx"
@@ -152,6 +153,13 @@ type copyStream struct{ buf []byte }
 
 var copyHeader = append([]byte("PGCOPY\n\xff\r\n\x00"), 0, 0, 0, 0, 0, 0, 0, 0)
 
+// reset empties the stream and makes room for so many bytes of rows.
+func (c *copyStream) reset(bytes int) {
+	c.buf = slices.Grow(c.buf[:0], len(copyHeader)+bytes+len(copyTrailer))
+}
+
+var copyTrailer = []byte{0xff, 0xff}
+
 // row begins a row of so many fields, which the caller appends to buf.
 func (c *copyStream) row(fields int) {
 	if len(c.buf) == 0 {
@@ -161,11 +169,11 @@ func (c *copyStream) row(fields int) {
 }
 
 // send writes the rows into a table, named with its columns.
-func (c *copyStream) send(ctx context.Context, tx pgx.Tx, table string) error {
+func (c *copyStream) send(ctx context.Context, conn *pgx.Conn, table string) error {
 	if len(c.buf) == 0 {
 		return nil
 	}
-	stream := append(c.buf, 0xff, 0xff) // the trailer
-	_, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(stream), "COPY "+table+" FROM STDIN BINARY")
+	stream := append(c.buf, copyTrailer...)
+	_, err := conn.PgConn().CopyFrom(ctx, bytes.NewReader(stream), "COPY "+table+" FROM STDIN BINARY")
 	return err
 }
