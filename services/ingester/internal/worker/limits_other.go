@@ -25,6 +25,9 @@ func limitSelf(parse.Limits, int64) ([]string, error) {
 // killed cannot tell here.
 func killed(*os.ProcessState, parse.Limits) string { return "" }
 
+// newPipe gives a file descriptor of this process.
+func newPipe(fd int, name string) (*os.File, error) { return os.NewFile(uintptr(fd), name), nil } //nolint:gosec // a descriptor is not negative
+
 // peak is not known here.
 func peak() int64 { return 0 }
 

@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -28,12 +30,24 @@ func Main() {
 	if len(os.Args) < 2 || os.Args[1] != Command {
 		return
 	}
-	s := &server{in: bufio.NewReaderSize(os.Stdin, pipeBytes), out: bufio.NewWriterSize(os.Stdout, pipeBytes)}
-	if err := s.run(); err != nil {
+	if err := serveParent(); err != nil {
 		fmt.Fprintln(os.Stderr, refused+err.Error())
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+func serveParent() error {
+	in, err := newPipe(syscall.Stdin, "stdin")
+	if err != nil {
+		return err
+	}
+	out, err := newPipe(syscall.Stdout, "stdout")
+	if err != nil {
+		return err
+	}
+	s := &server{in: bufio.NewReaderSize(in, pipeBytes), out: bufio.NewWriterSize(out, pipeBytes)}
+	return s.run()
 }
 
 // server is the child's side.
@@ -79,10 +93,20 @@ func (s *server) prepare(req request) (err error) {
 	if s.docs > 0 && req.Limits == s.limits && req.Size <= lightBytes {
 		return nil // those set for the first document hold: small texts take no more
 	}
+	s.threads(req.Size)
 	s.limits = req.Limits
 	debug.SetMemoryLimit(req.Limits.Memory/10*7 + req.Size)
 	s.missing, err = limitSelf(req.Limits, req.Size)
 	return err
+}
+
+// threads has one do for small texts: more would only wake each other.
+func (s *server) threads(size int64) {
+	if size <= lightBytes {
+		runtime.GOMAXPROCS(1)
+	} else if s.docs > 0 { // which were small
+		runtime.SetDefaultGOMAXPROCS()
+	}
 }
 
 func (s *server) serve(req request) (again bool, err error) {
