@@ -12,7 +12,7 @@ import (
 
 // Config is what the indexer can be told. The zero value means the defaults.
 type Config struct {
-	// Workers is how many index messages are handled at once; 0: 256. They mostly wait for their group's
+	// Workers is how many index messages are handled at once; 0: 512. They mostly wait for their group's
 	// transaction, so there are more of them than processors.
 	Workers int
 	// Requests is how many requests are answered at once; 0: 16.
@@ -49,7 +49,7 @@ type Config struct {
 func DefaultConfig() Config {
 	space := embedding.DefaultSpace()
 	return Config{
-		Workers: 256, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond, GroupSpacing: time.Second,
+		Workers: 512, Requests: 16, GroupDocs: 256, GroupChunks: 2000, GroupWait: 20 * time.Millisecond, GroupSpacing: time.Second,
 		ReconcileEvery: time.Minute, Grace: time.Minute, HousekeepingEvery: 5 * time.Minute, QueryGrace: 2 * time.Minute,
 		Model: space.Model, Dims: space.Dims, JobLease: 15 * time.Second, JobWindow: 6, DrainTimeout: 15 * time.Second,
 	}

@@ -70,14 +70,14 @@ type Committer struct {
 
 	mu     sync.Mutex
 	groups map[int64]*group    // by generation, the one being gathered
-	busy   map[int64]bool      // generations with a transaction under way
+	busy   map[int64]int       // transactions under way of a generation
 	next   map[int64]time.Time // when the next transaction of a generation may begin, unless that is past
 	closed bool
 }
 
 // New returns a committer; swapped is called after every transaction that made something live.
 func New(store Store, limits Limits, swapped func(generation int64)) *Committer {
-	c := &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]bool{}, next: map[int64]time.Time{}}
+	c := &Committer{store: store, limits: limits.withDefaults(), swapped: swapped, groups: map[int64]*group{}, busy: map[int64]int{}, next: map[int64]time.Time{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -104,6 +104,7 @@ type group struct {
 	finished []pgstore.Finished
 	waiters  []chan outcome
 	chunks   int
+	full     bool
 	due      bool // full, or its time is over
 	until    time.Time
 	timer    *time.Timer
@@ -153,7 +154,7 @@ func (c *Committer) add(generation int64, finished pgstore.Finished, chunks int,
 	g.waiters = append(g.waiters, wait)
 	g.chunks += chunks
 	if len(g.finished) >= c.limits.Docs || g.chunks >= c.limits.Chunks {
-		g.due = true
+		g.full, g.due = true, true
 	}
 	c.start(generation)
 	return true
@@ -173,16 +174,19 @@ func (c *Committer) expire(generation int64, g *group) {
 	}
 }
 
-// start runs the gathered group when it is due and no transaction of its generation is under way; one
-// that is lets the next group grow. c.mu is held.
+// parallel is how many transactions of a generation may be under way at once: a full group does not wait for one
+// other. A smaller one does, and grows.
+const parallel = 2
+
+// start runs the gathered group when its turn has come. c.mu is held.
 func (c *Committer) start(generation int64) {
 	g := c.groups[generation]
-	if g == nil || !g.due || c.busy[generation] {
+	if g == nil || !g.due || c.busy[generation] >= parallel || c.busy[generation] > 0 && !g.full {
 		return
 	}
 	g.timer.Stop()
 	delete(c.groups, generation)
-	c.busy[generation] = true
+	c.busy[generation]++
 	c.space(generation, len(g.finished))
 	c.wg.Add(1)
 	go func() {
@@ -190,7 +194,9 @@ func (c *Committer) start(generation int64) {
 		c.run(generation, g)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.busy, generation)
+		if c.busy[generation]--; c.busy[generation] == 0 {
+			delete(c.busy, generation)
+		}
 		c.start(generation)
 	}()
 }

@@ -55,26 +55,32 @@ func TestAGroupIsCutAtItsNumberOfDocuments(t *testing.T) {
 	})
 }
 
+// counting is a store whose transactions take a second, and how many ran at once at most.
+func counting() (s *store, most *int) {
+	running := 0
+	s, most = &store{}, new(int)
+	s.swap = func(context.Context, []pgstore.Finished) (pgstore.SwapResult, error) {
+		s.mu.Lock()
+		running++
+		*most = max(*most, running)
+		s.mu.Unlock()
+		time.Sleep(time.Second)
+		s.mu.Lock()
+		running--
+		s.mu.Unlock()
+		return pgstore.SwapResult{}, nil
+	}
+	return s, most
+}
+
 func TestWhatComesDuringATransactionSharesTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		running, most := 0, 0
-		s := &store{}
-		s.swap = func(context.Context, []pgstore.Finished) (pgstore.SwapResult, error) {
-			s.mu.Lock()
-			running++
-			most = max(most, running)
-			s.mu.Unlock()
-			time.Sleep(time.Second)
-			s.mu.Lock()
-			running--
-			s.mu.Unlock()
-			return pgstore.SwapResult{}, nil
-		}
-		c := commit.New(s, commit.Limits{Docs: 2, Wait: 10 * time.Millisecond}, nil)
+		s, most := counting()
+		c := commit.New(s, commit.Limits{Docs: 6, Wait: 10 * time.Millisecond}, nil)
 		defer c.Close()
 		var wg sync.WaitGroup
-		for key := range int64(7) { // the first two fill a group, the others come while it is under way
+		for key := range int64(7) { // two come at once, the others while those are under way
 			wg.Go(func() {
 				if key >= 2 {
 					time.Sleep(time.Duration(key) * 20 * time.Millisecond)
@@ -85,8 +91,24 @@ func TestWhatComesDuringATransactionSharesTheNext(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if got := sizes(s.groups); !slices.Equal(got, []int{2, 5}) || most != 1 {
-			t.Errorf("got groups of %v, %d at once; want 2 and then 5, one at a time", got, most)
+		if got := sizes(s.groups); !slices.Equal(got, []int{2, 5}) || *most != 1 {
+			t.Errorf("got groups of %v, %d at once; want 2 and then 5, one at a time", got, *most)
+		}
+	})
+}
+
+func TestAFullGroupDoesNotWaitForOneOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, most := counting()
+		c := commit.New(s, commit.Limits{Docs: 2}, nil)
+		defer c.Close()
+		begin := time.Now()
+		if err := errors.Join(commitAll(t, c, 1, 6)...); err != nil {
+			t.Fatal(err)
+		}
+		if got := sizes(s.groups); !slices.Equal(got, []int{2, 2, 2}) || *most != 2 || time.Since(begin) != 2*time.Second {
+			t.Errorf("got groups of %v, %d at once, in %s; want three of 2, two at once, in 2s", got, *most, time.Since(begin))
 		}
 	})
 }
