@@ -129,9 +129,11 @@ func mediaType(contentType string) (media, charset string, err error) {
 // formatFor finds the format of a media type, or of the file name when no type is declared. Plain text
 // says little: there the name of another text format decides.
 func (t table) formatFor(media, name string) (format, bool) {
-	byName, named := t.formatOfName(name)
-	if media == "" || media == "text/plain" && named && !byName.binary {
-		return byName, named
+	if media == "" || media == "text/plain" {
+		byName, named := t.formatOfName(name)
+		if media == "" || named && !byName.binary {
+			return byName, named
+		}
 	}
 	for _, f := range t {
 		if slices.Contains(f.mediaTypes, media) {
