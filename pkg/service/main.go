@@ -129,7 +129,7 @@ func runMain[S Settings](ctx context.Context, name string, settings S, io stdio,
 		fmt.Fprintf(io.errOut, "%s: %v\n", name, err)
 		return ExitFailed
 	}
-	tuneGC(io.getenv)
+	TuneGC(io.getenv)
 	p.Logger.Info("starting")
 	if err := p.run(ctx, func(ctx context.Context) error { return work(ctx, p, settings) }); err != nil {
 		p.Logger.Error("ended", "err", err)
@@ -178,8 +178,8 @@ func (p *Process) run(ctx context.Context, work func(context.Context) error) err
 // allocate much, so memory is cheaper than the collector's share of the processors.
 const gcPercent = 200
 
-// tuneGC applies gcPercent unless the operator has an opinion.
-func tuneGC(getenv func(string) string) {
+// TuneGC sets how often this process collects garbage, unless the operator has an opinion (GOGC).
+func TuneGC(getenv func(string) string) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
