@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/weir-project/weir/pkg/messages"
 )
 
 // natsCarrier carries trace context in wire headers. Keys are kept as they are: NATS headers are
@@ -24,6 +26,16 @@ func (c natsCarrier) Get(key string) string {
 
 func (c natsCarrier) Set(key, value string) { c[key] = []string{value} }
 func (c natsCarrier) Keys() []string        { return slices.Collect(maps.Keys(c)) }
+
+// w3c passes W3C trace context and baggage on. Most messages bear neither: a look is all they cost.
+type w3c struct{ propagation.TextMapPropagator }
+
+func (p w3c) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
+	if carrier.Get(messages.HeaderTraceParent) == "" && carrier.Get(messages.HeaderBaggage) == "" {
+		return ctx
+	}
+	return p.TextMapPropagator.Extract(ctx, carrier)
+}
 
 // Inject returns a copy of h with the trace context of ctx; what h has already wins.
 func (t Telemetry) Inject(ctx context.Context, h Header) Header {

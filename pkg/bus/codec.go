@@ -72,10 +72,12 @@ func validKey(key string) bool {
 
 // validValue allows UTF-8 without control characters except tab.
 func validValue(v string) bool {
-	if !utf8.ValidString(v) {
-		return false
+	for i := range len(v) { // no byte of a longer rune is one of these
+		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
 	}
-	return !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+	return utf8.ValidString(v)
 }
 
 // checkScope compares the headers that repeat the subject's tenant and knowledge base.
@@ -89,15 +91,19 @@ func checkScope(h Header, tenant, kb string) error {
 	return nil
 }
 
-// encode returns m as it goes on the wire.
-func encode(m Message) (*nats.Msg, error) {
+// encode returns m as it goes on the wire. h holds trace context and becomes the message's: what m has wins.
+func encode(m Message, h nats.Header) (*nats.Msg, error) {
 	if m.Subject == "" || strings.ContainsAny(m.Subject, " \t\r\n*>") {
 		return nil, fmt.Errorf("subject %q cannot be published to", m.Subject)
 	}
 	if m.ID == "" || !validValue(m.ID) {
 		return nil, errors.New("message without a usable id")
 	}
-	h := make(nats.Header, len(m.Header)+1)
+	values := make([]string, 0, len(m.Header)+1) // the one value of each key
+	set := func(key, value string) {
+		values = append(values, value)
+		h[key] = values[len(values)-1 : len(values) : len(values)]
+	}
 	for k, v := range m.Header {
 		if strings.HasPrefix(k, serverPrefix) {
 			continue
@@ -105,8 +111,8 @@ func encode(m Message) (*nats.Msg, error) {
 		if !validKey(k) || !validValue(v) {
 			return nil, fmt.Errorf("header %.64q is malformed", k)
 		}
-		h[k] = []string{v}
+		set(k, v)
 	}
-	h[messages.HeaderMsgID] = []string{m.ID}
+	set(messages.HeaderMsgID, m.ID)
 	return &nats.Msg{Subject: m.Subject, Header: h, Data: m.Body}, nil
 }

@@ -75,8 +75,7 @@ func (d *dispatcher) start(l *lane, m *nats.Msg, meta *nats.MsgMetadata) bool {
 		s.answer(nakReply(s.nc, m.Reply, time.Second))
 		return false
 	}
-	s.leases.Add(1)
-	go s.serve(newLease(d.ctx, s, m, meta, created))
+	s.take(newLease(d.ctx, s, m, meta, created))
 	return true
 }
 
@@ -91,6 +90,9 @@ func (d *dispatcher) createdOf(l *lane, meta *nats.MsgMetadata) (time.Time, erro
 	l.lastConsumer = meta.Sequence.Consumer
 	if meta.NumDelivered == 1 {
 		l.lastStream = max(l.lastStream, meta.Sequence.Stream)
+	}
+	if known, ok := d.s.created.fresh(d.s.cfg.Stage.Stream, maxAge); ok {
+		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, 2*time.Second)
 	defer cancel()

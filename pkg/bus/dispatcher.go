@@ -113,8 +113,13 @@ func (d *dispatcher) lookUp(ctx context.Context) error {
 func (d *dispatcher) loop() {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
+	wake := time.NewTimer(0)
+	defer wake.Stop()
 	for {
 		d.ask()
+		if wait := d.untilWake(); wait > 0 {
+			wake.Reset(wait)
+		}
 		select {
 		case <-d.s.stopping:
 			d.handBackRest()
@@ -127,9 +132,9 @@ func (d *dispatcher) loop() {
 			d.onFound(f)
 		case <-d.status:
 			d.relink()
-		case <-d.s.freed:
-			d.free++
-		case <-time.After(d.untilWake()):
+		case <-d.s.wake:
+			d.free += int(d.s.freed.Swap(0))
+		case <-wake.C:
 		case <-tick.C:
 			d.expire()
 		}
@@ -170,18 +175,23 @@ func (d *dispatcher) close() {
 	}
 }
 
-// untilWake is the time until a resting lane or the gate needs a look.
+// untilWake is the time until a resting lane or the gate needs a look, zero when none does.
 func (d *dispatcher) untilWake() time.Duration {
-	wait := time.Second
+	wait := time.Duration(0)
+	sooner := func(t time.Duration) {
+		if t = max(t, time.Millisecond); wait == 0 || t < wait {
+			wait = t
+		}
+	}
 	for _, l := range d.lanes {
 		if l.state == laneResting {
-			wait = min(wait, time.Until(l.wake))
+			sooner(time.Until(l.wake))
 		}
 	}
 	if g := d.s.gate.wait(); g > 0 {
-		wait = min(wait, g)
+		sooner(g)
 	}
-	return max(wait, time.Millisecond)
+	return wait
 }
 
 // ask sends requests for as many messages as there are free workers, lane after lane.

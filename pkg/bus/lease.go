@@ -24,7 +24,11 @@ type lease struct {
 	ctx    context.Context // of the handler
 	cancel context.CancelCauseFunc
 
+	given chan struct{} // nil, or closed when the subscriber is done with it
+
 	mu       sync.Mutex
+	lastSign time.Time // of life that the server has
+	answered bool
 	deadline time.Time // of the present run, zero while none runs
 	err      error     // verdict of the handler
 }
@@ -38,7 +42,7 @@ func leaseOf(ctx context.Context) *lease {
 
 // newLease describes m. It never fails: what is wrong with a message is kept for its dead letter.
 func newLease(ctx context.Context, s *Subscriber, m *nats.Msg, meta *nats.MsgMetadata, created time.Time) *lease {
-	l := &lease{s: s, wire: m}
+	l := &lease{s: s, wire: m, lastSign: time.Now()}
 	ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.ctx = context.WithValue(ctx, leaseKey{}, l)
 	l.delivery = Delivery{
@@ -74,6 +78,10 @@ func (l *lease) id() string {
 
 func (l *lease) watermill() *message.Message {
 	w := message.NewMessageWithContext(l.ctx, l.id(), l.delivery.Body)
+	if l.s.runner { // whose middleware leaves it alone
+		w.Metadata = message.Metadata(l.delivery.Header)
+		return w
+	}
 	for k, v := range l.delivery.Header {
 		w.Metadata[k] = v
 	}
@@ -94,10 +102,32 @@ func (l *lease) idle() {
 	l.deadline = time.Time{}
 }
 
+// claim reports whether the caller is to answer: only the first is.
+func (l *lease) claim() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.answered
+	l.answered = true
+	return first
+}
+
+// progressDue reports that the last sign of life is that old, and takes one as given.
+func (l *lease) progressDue(age time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.answered || now.Sub(l.lastSign) < age {
+		return false
+	}
+	l.lastSign = now
+	return true
+}
+
+// overdue reports that the time of the present run, and grace, are over and no answer was given.
 func (l *lease) overdue(grace time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.deadline.IsZero() && time.Now().After(l.deadline.Add(grace))
+	return !l.answered && !l.deadline.IsZero() && time.Now().After(l.deadline.Add(grace))
 }
 
 func (l *lease) setVerdict(err error) {

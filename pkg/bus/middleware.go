@@ -14,13 +14,13 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// verdicts tells the subscriber why a message failed; the router's own Nack cannot.
+// verdicts answers a message as its handler demands, whatever happens; the router's own Nack could not say why.
 func (r *Runner) verdicts(next message.HandlerFunc) message.HandlerFunc {
-	return func(w *message.Message) ([]*message.Message, error) {
-		out, err := next(w)
-		if err != nil {
-			Fail(w.Context(), r.stageOf(err))
-		}
+	return func(w *message.Message) (out []*message.Message, err error) {
+		l := leaseOf(w.Context())
+		err = errors.New("the handler did not return")
+		defer func() { r.sub.end(l, r.stageOf(err)) }()
+		out, err = next(w)
 		return out, err
 	}
 }
@@ -33,6 +33,21 @@ func (r *Runner) stageOf(err error) error {
 		return &named
 	}
 	return err
+}
+
+// crews runs all that follows on a goroutine of the crew.
+func (r *Runner) crews(next message.HandlerFunc) message.HandlerFunc {
+	return func(w *message.Message) (out []*message.Message, err error) {
+		r.crew.run(func() {
+			defer func() {
+				if p := recover(); p != nil { // not the handler's: see recovers
+					err = fmt.Errorf("panic around the handler: %v", p)
+				}
+			}()
+			out, err = next(w)
+		})
+		return out, err
+	}
 }
 
 // pauses keeps a message that met an outage, in progress, and runs it again when the gate opens. The

@@ -118,20 +118,23 @@ func (p *Publisher) publish(ctx context.Context, msgs []Message) (acks []Ack, er
 	if len(msgs) == 0 {
 		return nil, nil
 	}
-	ctx, end := p.cfg.startPublish(ctx, msgs)
-	defer func() { end(err) }()
+	ctx, span := p.cfg.startPublish(ctx, msgs)
+	defer func() { endSpan(span, err) }()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.cfg.RetryFor)
 		defer cancel()
 	}
-	b := &batch{p: p, wire: make([]*nats.Msg, len(msgs)), acks: make([]Ack, len(msgs))}
+	b := &batch{p: p, wire: make([]outgoing, len(msgs)), acks: make([]Ack, len(msgs)), todo: make([]int, len(msgs))}
 	for i, m := range msgs {
-		m.Header = p.cfg.Inject(ctx, m.Header)
-		if b.wire[i], err = encode(m); err != nil {
+		h := make(nats.Header, len(m.Header)+3)
+		p.cfg.Propagator.Inject(ctx, natsCarrier(h))
+		msg, err := encode(m, h)
+		if err != nil {
 			return nil, fmt.Errorf("publish to %s: %w", m.Subject, err)
 		}
-		b.todo = append(b.todo, i)
+		b.wire[i] = outgoing{Msg: msg, weight: min(int64(msg.Size()), p.cfg.MaxInFlightBytes)}
+		b.todo[i] = i
 	}
 	return b.acks, b.run(ctx)
 }
@@ -139,7 +142,7 @@ func (p *Publisher) publish(ctx context.Context, msgs []Message) (acks []Ack, er
 // batch is one call of publish.
 type batch struct {
 	p    *Publisher
-	wire []*nats.Msg
+	wire []outgoing
 	acks []Ack
 
 	todo     []int     // not yet stored
@@ -147,6 +150,12 @@ type batch struct {
 	lastErr  error     // of the last repeatable failure
 	fatal    error     // the first failure that repeating cannot help
 	inFlight []pending // published, oldest first
+}
+
+// outgoing is a message and what it takes of the bytes that may be in flight.
+type outgoing struct {
+	*nats.Msg
+	weight int64
 }
 
 type pending struct {
@@ -180,7 +189,7 @@ func (b *batch) round(ctx context.Context) {
 			b.failed = append(b.failed, i)
 			continue
 		}
-		f, err := b.p.js.PublishMsgAsync(b.wire[i])
+		f, err := b.p.js.PublishMsgAsync(b.wire[i].Msg)
 		if err != nil {
 			b.release(i)
 			b.fail(i, err)
@@ -205,7 +214,7 @@ func (b *batch) acquire(ctx context.Context, i int) bool {
 			b.lastErr = err
 			return false
 		}
-		if err := b.p.bytes.Acquire(ctx, b.weight(i)); err != nil {
+		if err := b.p.bytes.Acquire(ctx, b.wire[i].weight); err != nil {
 			b.p.count.Release(1)
 			b.lastErr = err
 			return false
@@ -220,7 +229,7 @@ func (b *batch) tryAcquire(i int) bool {
 	if !b.p.count.TryAcquire(1) {
 		return false
 	}
-	if b.p.bytes.TryAcquire(b.weight(i)) {
+	if b.p.bytes.TryAcquire(b.wire[i].weight) {
 		return true
 	}
 	b.p.count.Release(1)
@@ -228,13 +237,9 @@ func (b *batch) tryAcquire(i int) bool {
 }
 
 func (b *batch) release(i int) {
-	b.p.bytes.Release(b.weight(i))
+	b.p.bytes.Release(b.wire[i].weight)
 	b.p.count.Release(1)
 	b.p.metrics.inFlight.Add(context.Background(), -1)
-}
-
-func (b *batch) weight(i int) int64 {
-	return min(int64(b.wire[i].Size()), b.p.cfg.MaxInFlightBytes)
 }
 
 func (b *batch) settleOldest(ctx context.Context) {

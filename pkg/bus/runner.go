@@ -22,6 +22,7 @@ type Runner struct {
 	pub     *Publisher
 	handler Handler
 	router  *message.Router
+	crew    crew
 }
 
 // NewRunner returns a runner of cfg.Stage that fetches on the connection of js and publishes through
@@ -34,6 +35,7 @@ func NewRunner(js jetstream.JetStream, pub *Publisher, handler Handler, cfg Subs
 	if err != nil {
 		return nil, fmt.Errorf("create runner: %w", err)
 	}
+	sub.runner = true
 	logger := routerLog{sub.cfg.Log}
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: sub.cfg.DrainTimeout + 2*cancelGrace + 30*time.Second}, logger)
 	if err != nil {
@@ -42,13 +44,14 @@ func NewRunner(js jetstream.JetStream, pub *Publisher, handler Handler, cfg Subs
 	r := &Runner{sub: sub, pub: pub, handler: handler, router: router}
 	name := sub.cfg.Stage.Name
 	router.AddConsumerHandler(name, name, sub, r.handle)
-	router.AddMiddleware(r.verdicts, r.pauses, r.timeouts, r.traces, r.recovers)
+	router.AddMiddleware(r.crews, r.verdicts, r.pauses, r.timeouts, r.traces, r.recovers)
 	return r, nil
 }
 
 // Run serves the stage until ctx is done, then drains. It returns nil on a clean stop, or why the
 // stage ended by itself: [ErrConsumerMissing]. Call it once.
 func (r *Runner) Run(ctx context.Context) error {
+	defer r.crew.close()
 	err := r.router.Run(ctx)
 	return errors.Join(err, r.sub.Close(), r.sub.Err())
 }

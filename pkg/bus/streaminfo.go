@@ -34,14 +34,19 @@ func (c *creationTimes) known(stream string) (time.Time, bool) {
 	return s.created, ok
 }
 
+// fresh returns what was heard less than maxAge ago.
+func (c *creationTimes) fresh(stream string, maxAge time.Duration) (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.seen[stream]
+	return s.created, ok && time.Since(s.at) < maxAge
+}
+
 // get returns the creation time of a stream, asking the server when what is known is older than
 // maxAge.
 func (c *creationTimes) get(ctx context.Context, stream string, maxAge time.Duration) (time.Time, error) {
-	c.mu.Lock()
-	known, ok := c.seen[stream]
-	c.mu.Unlock()
-	if ok && time.Since(known.at) < maxAge {
-		return known.created, nil
+	if known, ok := c.fresh(stream, maxAge); ok {
+		return known, nil
 	}
 	asked := time.Now()
 	s, err := c.js.Stream(ctx, stream)

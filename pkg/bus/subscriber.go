@@ -89,8 +89,13 @@ type Subscriber struct {
 	stopping chan struct{} // closed: fetch no more
 	cut      chan struct{} // closed: the drain time is over
 	done     chan struct{} // closed: all is over
-	freed    chan struct{} // one for each worker that became free
+	freed    atomic.Int64  // workers that became free and the dispatcher has not counted
+	wake     chan struct{} // there are some
 	leases   sync.WaitGroup
+	runner   bool // a Runner takes every message at once and calls end
+
+	heldMu sync.Mutex
+	held   map[*lease]struct{}
 }
 
 var _ message.Subscriber = (*Subscriber)(nil)
@@ -110,7 +115,7 @@ func NewSubscriber(js jetstream.JetStream, dead *Publisher, cfg SubscriberConfig
 		cfg: cfg, nc: js.Conn(), js: js, dead: dead, metrics: m,
 		gate: newGate(), tries: newTries(), created: newCreationTimes(js),
 		out: make(chan *message.Message), stopping: make(chan struct{}), cut: make(chan struct{}),
-		done: make(chan struct{}), freed: make(chan struct{}, cfg.Workers),
+		done: make(chan struct{}), wake: make(chan struct{}, 1), held: map[*lease]struct{}{},
 	}, nil
 }
 
@@ -146,11 +151,16 @@ func (s *Subscriber) run(ctx context.Context, d *dispatcher) {
 	defer close(s.out)
 	unhook := context.AfterFunc(ctx, s.stop)
 	defer unhook()
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { s.watch(over) })
 	d.loop()
 	s.stop()
 	timer := time.AfterFunc(s.cfg.DrainTimeout, func() { close(s.cut) })
 	defer timer.Stop()
 	s.leases.Wait()
+	close(over)
+	watch.Wait()
 	d.close()
 	// Answers are asynchronous; have them on the wire before the connection may close.
 	if err := s.nc.FlushTimeout(5 * time.Second); err != nil {

@@ -32,9 +32,15 @@ func (t Telemetry) withDefaults() Telemetry {
 		t.Meter = metricnoop.NewMeterProvider()
 	}
 	if t.Propagator == nil {
-		t.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+		t.Propagator = w3c{propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})}
 	}
 	return t
 }
 
 func (t Telemetry) tracer() trace.Tracer { return t.Tracer.Tracer(scopeName) }
+
+// silent reports that nobody looks at spans: their attributes need not be put together.
+func (t Telemetry) silent() bool {
+	_, noop := t.Tracer.(tracenoop.TracerProvider)
+	return noop
+}

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
 
 // destination is the bounded part of a subject: its family, never a tenant.
@@ -24,25 +25,30 @@ func messagingAttrs(operation, subject string) []attribute.KeyValue {
 	}
 }
 
-// startPublish opens the producer span of a batch; end closes it.
-func (t Telemetry) startPublish(ctx context.Context, msgs []Message) (context.Context, func(error)) {
+// startPublish opens the producer span of a batch.
+func (t Telemetry) startPublish(ctx context.Context, msgs []Message) (context.Context, trace.Span) {
 	first := msgs[0]
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		ctx = t.Extract(ctx, first.Header)
 	}
-	ctx, span := t.tracer().Start(ctx, "send "+destination(first.Subject),
+	if t.silent() {
+		return ctx, tracenoop.Span{}
+	}
+	return t.tracer().Start(ctx, "send "+destination(first.Subject),
 		trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(messagingAttrs("send", first.Subject)...),
 		trace.WithAttributes(
 			attribute.Int("messaging.batch.message_count", len(msgs)),
 			attribute.String("messaging.message.id", first.ID)))
-	return ctx, func(err error) { endSpan(span, err) }
 }
 
 // startProcess opens the consumer span of a delivery under its producer's trace. A redelivery is
 // linked to it besides, so that tries of one message can be told apart.
 func (t Telemetry) startProcess(ctx context.Context, stage string, d Delivery) (context.Context, trace.Span) {
 	ctx = t.Extract(ctx, d.Header)
+	if t.silent() {
+		return ctx, tracenoop.Span{}
+	}
 	opts := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(messagingAttrs("process", d.Subject)...),

@@ -175,7 +175,7 @@ func FuzzHeaders(f *testing.F) {
 		if id == "" || !validValue(id) {
 			id = "id"
 		}
-		m, err := encode(Message{Subject: "a", ID: id, Header: h})
+		m, err := encode(Message{Subject: "a", ID: id, Header: h}, nats.Header{})
 		if err != nil {
 			t.Fatalf("accepted headers %q cannot be published: %v", h, err)
 		}

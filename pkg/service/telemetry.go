@@ -16,17 +16,22 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // Telemetry is the tracing and the metrics of one process. It is handed to what needs it; nothing
 // global is set.
 type Telemetry struct {
-	Tracers *trace.TracerProvider
+	// Tracers makes spans that cost nothing when nobody receives them.
+	Tracers oteltrace.TracerProvider
 	Meters  *metric.MeterProvider
 	// Propagator carries W3C trace context and baggage.
 	Propagator propagation.TextMapPropagator
 	// Registry holds the metrics of Meters, of the Go runtime and of the process.
 	Registry *prometheus.Registry
+
+	stopTracing func(context.Context) error
 }
 
 // NewTelemetry prepares tracing and metrics of the process name. Spans go to the OTLP/HTTP endpoint of
@@ -35,16 +40,9 @@ type Telemetry struct {
 // be given.
 func NewTelemetry(ctx context.Context, name string, getenv func(string) string, also ...trace.SpanProcessor) (*Telemetry, error) {
 	res := resource.NewSchemaless(attribute.String("service.name", name), attribute.String("service.namespace", "weir"))
-	tracing := []trace.TracerProviderOption{trace.WithResource(res)}
-	for _, p := range also {
-		tracing = append(tracing, trace.WithSpanProcessor(p))
-	}
-	if getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" {
-		exporter, err := otlptracehttp.New(ctx) // reads its settings from the same variables
-		if err != nil {
-			return nil, fmt.Errorf("open trace exporter: %w", err)
-		}
-		tracing = append(tracing, trace.WithBatcher(exporter))
+	tracers, stopTracing, err := newTracers(ctx, res, getenv, also)
+	if err != nil {
+		return nil, err
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -53,12 +51,34 @@ func NewTelemetry(ctx context.Context, name string, getenv func(string) string, 
 		return nil, fmt.Errorf("open metrics exporter: %w", err)
 	}
 	return &Telemetry{
-		Tracers: trace.NewTracerProvider(tracing...),
-		Meters:  metric.NewMeterProvider(metric.WithResource(res), metric.WithReader(reader)),
+		Tracers: tracers, stopTracing: stopTracing,
+		Meters: metric.NewMeterProvider(metric.WithResource(res), metric.WithReader(reader)),
 		Propagator: propagation.NewCompositeTextMapPropagator(
 			propagation.TraceContext{}, propagation.Baggage{}),
 		Registry: registry,
 	}, nil
+}
+
+func newTracers(
+	ctx context.Context, res *resource.Resource, getenv func(string) string, also []trace.SpanProcessor,
+) (oteltrace.TracerProvider, func(context.Context) error, error) {
+	export := getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	if !export && len(also) == 0 {
+		return noop.NewTracerProvider(), func(context.Context) error { return nil }, nil
+	}
+	opts := []trace.TracerProviderOption{trace.WithResource(res)}
+	for _, p := range also {
+		opts = append(opts, trace.WithSpanProcessor(p))
+	}
+	if export {
+		exporter, err := otlptracehttp.New(ctx) // reads its settings from the same variables
+		if err != nil {
+			return nil, nil, fmt.Errorf("open trace exporter: %w", err)
+		}
+		opts = append(opts, trace.WithBatcher(exporter))
+	}
+	p := trace.NewTracerProvider(opts...)
+	return p, p.Shutdown, nil
 }
 
 // Metrics serves the registry in the Prometheus text format.
@@ -68,7 +88,7 @@ func (t *Telemetry) Metrics() http.Handler {
 
 // Shutdown sends what is still held and stops. ctx bounds the sending.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
-	if err := errors.Join(t.Tracers.Shutdown(ctx), t.Meters.Shutdown(ctx)); err != nil {
+	if err := errors.Join(t.stopTracing(ctx), t.Meters.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("stop telemetry: %w", err)
 	}
 	return nil
