@@ -1,11 +1,10 @@
 package chunk
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/clipperhouse/uax29/v2/sentences"
 
 	"github.com/weir-project/weir/services/ingester/internal/parse"
 )
@@ -30,6 +29,7 @@ type unitMaker struct {
 	counter Counter
 	bytes   int
 	out     []unit
+	walk    sentenceWalk
 }
 
 // blockUnits appends the units of one block. whole is what a chunk that begins with the block may
@@ -85,10 +85,11 @@ func (m *unitMaker) lines(from, to, limit int) {
 
 // sentences appends sentences. In running text a line end alone ends none.
 func (m *unitMaker) sentences(from, to int, running bool, limit int) {
-	it := sentences.FromString(m.text[from:to])
+	it := &m.walk
+	it.text, it.at = m.text[:to], from
 	start, segment := from, from
-	for it.Next() {
-		end := beforeOpening(m.text, segment, from+it.End())
+	for it.next() {
+		end := beforeOpening(m.text, segment, it.at)
 		if !goesOn(m.text[segment:end], running) && !joined(m.text, end) {
 			m.append(start, end, limit)
 			start = end
@@ -165,6 +166,7 @@ func abbreviation(text string) bool {
 // settle appends the units to out, with what depends on the following unit set, and cut where they are over
 // their limit. end is where the following section begins.
 func (m *unitMaker) settle(out []unit, end int) []unit {
+	out = slices.Grow(out, len(m.out))
 	for i, u := range m.out {
 		u.next = end
 		if i+1 < len(m.out) {
