@@ -144,9 +144,6 @@ func (w *stagingWrites) queueReuse(b *pgx.Batch, all []*Staging) {
 			}
 		}
 	}
-	if len(from) > 0 {
-		b.Queue(query("fresh_plans"))
-	}
 	for g, a := range from {
 		b.Queue(reuseFrom(g), a.generations, a.keys, a.versions, a.ordinals, a.hashes)
 	}

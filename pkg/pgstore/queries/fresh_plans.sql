@@ -1,2 +1,2 @@
--- Planned for what the tables hold now: an index on the generation alone looks as good as any while that has few chunks.
+-- For statements on one partition: a plan that is kept would lock those of all generations.
 SET LOCAL plan_cache_mode = force_custom_plan
