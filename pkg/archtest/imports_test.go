@@ -209,3 +209,37 @@ func TestOnlyTheTopReadsTheEnvironment(t *testing.T) {
 		t.Error("nothing reads the environment: the search is broken")
 	}
 }
+
+// A panic on a goroutine that nobody guards ends the process, and with it every other document and request.
+func TestServicesStartGoroutinesUnderGuard(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range allFiles(t) {
+		if f.test || !strings.HasPrefix(f.pkg, "services/") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if !starts(n) {
+				return true
+			}
+			found[f.name] = true
+			if !slices.Contains(startsAllowed, f.name) {
+				t.Errorf("%s: start it in a guard.Group, or say in startsAllowed why not", f.position(n))
+			}
+			return true
+		})
+	}
+	for _, name := range startsAllowed {
+		if !found[name] {
+			t.Errorf("%s starts nothing: take it off the list, or mend the search", name)
+		}
+	}
+}
+
+// starts reports a go statement, and a sync.WaitGroup, which has them inside.
+func starts(n ast.Node) bool {
+	if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "WaitGroup" {
+		return true
+	}
+	_, ok := n.(*ast.GoStmt)
+	return ok
+}

@@ -10,15 +10,16 @@ const module = "github.com/weir-project/weir/"
 var mayImport = map[string][]string{
 	"migrations":         {},
 	"pkg/messages":       {},
-	"pkg/batch":          {},
+	"pkg/guard":          {"pkg/messages"},
+	"pkg/batch":          {"pkg/guard"},
 	"pkg/lexical":        {},
 	"pkg/postings":       {},
-	"pkg/embedding":      {},
+	"pkg/embedding":      {"pkg/guard"},
 	"pkg/fusion":         {"pkg/messages"},
 	"pkg/pgstore":        {"pkg/messages", "pkg/lexical", "pkg/postings", "pkg/pgstore/filter"},
 	"pkg/pgstore/filter": {"pkg/messages"}, // a room of its own: clients build filters without the store
-	"pkg/bus":            {"pkg/messages"},
-	"pkg/client":         {"pkg/messages", "pkg/bus", "pkg/pgstore/filter"},
+	"pkg/bus":            {"pkg/messages", "pkg/guard"},
+	"pkg/client":         {"pkg/messages", "pkg/guard", "pkg/bus", "pkg/pgstore/filter"},
 	"pkg/service":        {"pkg/messages"},
 	"pkg/testkit":        {"pkg/messages", "migrations", "pkg/bus", "pkg/service"},
 	"pkg/archtest":       {},
@@ -27,13 +28,13 @@ var mayImport = map[string][]string{
 	"services/indexer":   ofServices,
 	"services/retriever": ofServices,
 	"cmd/weir": {
-		"migrations", "pkg/messages", "pkg/lexical", "pkg/fusion", "pkg/pgstore", "pkg/pgstore/filter", "pkg/bus", "pkg/client", "pkg/embedding", "pkg/service",
+		"migrations", "pkg/messages", "pkg/guard", "pkg/lexical", "pkg/fusion", "pkg/pgstore", "pkg/pgstore/filter", "pkg/bus", "pkg/client", "pkg/embedding", "pkg/service",
 		"services/ingester", "services/embedder", "services/indexer", "services/retriever",
 	},
 }
 
 // ofServices leaves out the other services: they share messages, never code.
-var ofServices = []string{"pkg/messages", "pkg/batch", "pkg/lexical", "pkg/postings", "pkg/fusion", "pkg/pgstore", "pkg/pgstore/filter", "pkg/bus", "pkg/embedding", "pkg/service"}
+var ofServices = []string{"pkg/messages", "pkg/guard", "pkg/batch", "pkg/lexical", "pkg/postings", "pkg/fusion", "pkg/pgstore", "pkg/pgstore/filter", "pkg/bus", "pkg/embedding", "pkg/service"}
 
 // doors are the packages of a service that others may import: its root, and what a binary needs to run
 // itself again as a parser.
@@ -61,6 +62,7 @@ var reserved = []struct {
 	{"github.com/pressly/goose", "migrations are applied in one place", []string{"pkg/service/migrate"}},
 	{"github.com/nats-io/nats-server", "only weir up and tests carry a server", []string{"pkg/service/embednats", "pkg/testkit"}},
 	{"github.com/ThreeDotsLabs/watermill", "stages see it through pkg/bus", []string{"pkg/bus"}},
+	{"golang.org/x/sync/errgroup", "a panic in it ends the process; pkg/guard has one where it does not", []string{"pkg/guard"}},
 	{"testing", "test code reaches no binary", []string{"pkg/testkit", "cmd/weir/internal/testweir"}},
 	{"C", "services are pure Go", nil},
 }
@@ -78,6 +80,17 @@ var sqlAllowed = []string{
 	"pkg/service/localpg",      // creates the database of weir up
 	"pkg/testkit",              // a database a test
 	"cmd/weir/internal/doctor", // looks at databases of any schema, which the store refuses to open
+}
+
+// startsAllowed are files of services that may start goroutines otherwise than in a guard.Group: what runs there is of
+// the process, not of a document or request, or guards itself.
+var startsAllowed = []string{
+	"services/ingester/internal/worker/pool.go",    // waits for the end of a parse worker
+	"services/ingester/internal/worker/starter.go", // the same
+	"services/ingester/internal/parse/pdf.go",      // ticks, in a parse worker
+	"services/indexer/internal/commit/commit.go",   // its transactions are guarded
+	"services/indexer/internal/jobs/runner.go",     // its jobs are guarded
+	"services/retriever/internal/engine/batch.go",  // its calls of the embedder are guarded
 }
 
 // environmentAllowed may read the environment; everything else is told by its caller.

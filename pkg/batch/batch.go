@@ -6,9 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/weir-project/weir/pkg/guard"
 )
 
 // Result is what became of one call.
@@ -28,7 +29,7 @@ type Config[In any] struct {
 	// way, and after one of several calls; 0: not at all.
 	Linger time.Duration
 	// Split reports that the calls of a batch that failed whole with this error are to be run one by one, so
-	// that one that fails does not fail the others. nil: every error but the end of the time. A panic is one.
+	// that one that fails does not fail the others. nil: every error but the end of the time. A panic is an error, a guard.Panic.
 	Split func(error) bool
 }
 
@@ -171,18 +172,13 @@ func (j *Joiner[In, Out]) serve(calls []call[In, Out]) {
 	}
 }
 
-// ErrPanic is the error of a batch that panicked.
-var ErrPanic = errors.New("the batch panicked")
-
 func (j *Joiner[In, Out]) once(in []In) (results []Result[Out], err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), j.cfg.Timeout)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
-		}
-	}()
-	results, err = j.run(ctx, in)
+	err = guard.Call(func() (err error) {
+		results, err = j.run(ctx, in)
+		return err
+	})
 	if err == nil && len(results) != len(in) {
 		err = fmt.Errorf("batch of %d calls has %d results", len(in), len(results))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weir-project/weir/pkg/batch"
+	"github.com/weir-project/weir/pkg/guard"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,8 +64,10 @@ func do(t *testing.T, j *batch.Joiner[int, int], numbers ...int) (wait func() ma
 			mu.Lock()
 			defer mu.Unlock()
 			got[n] = fmt.Sprint(out)
-			if err != nil {
-				got[n], _, _ = strings.Cut(err.Error(), "\n")
+			if p, ok := guard.Caught(err); ok {
+				got[n] = fmt.Sprint("panic: ", p.Value)
+			} else if err != nil {
+				got[n] = err.Error()
 			}
 		})
 	}
@@ -159,7 +161,7 @@ func TestOneThatFailsDoesNotFailTheOthers(t *testing.T) {
 		close(r.gate)
 		first()
 		got := rest()
-		want := map[int]string{13: "thirteen", 66: "the batch panicked: sixty-six"}[bad]
+		want := map[int]string{13: "thirteen", 66: "panic: sixty-six"}[bad]
 		if got[2] != "4" || got[bad] != want || got[-3] != "negative" {
 			t.Errorf("got %v, want 4, %q and negative", got, want)
 		}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -131,21 +131,22 @@ func (r *Runner) traces(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// recovers turns a panic into the permanent failure of that message. What it said goes to the log
-// only: it may hold document text.
+// recovers turns a panic, of the handler or of what worked for it, into the permanent failure of that message. What
+// it said goes to the log only: it may hold document text.
 func (r *Runner) recovers(next message.HandlerFunc) message.HandlerFunc {
 	return func(w *message.Message) (out []*message.Message, err error) {
-		defer func() {
-			p := recover()
-			if p == nil {
-				return
-			}
-			if l := leaseOf(w.Context()); l != nil {
-				r.sub.log(l).Error("handler panicked", "err", p, "stack", string(debug.Stack()))
-			}
-			out, err = nil, messages.Errorf(messages.CodeInternal, "the handler panicked")
-		}()
-		return next(w)
+		err = guard.Call(func() (err error) {
+			out, err = next(w)
+			return err
+		})
+		p, ok := guard.Caught(err)
+		if !ok {
+			return out, err
+		}
+		if l := leaseOf(w.Context()); l != nil {
+			r.sub.log(l).Error("handler panicked", "err", p.Value, "stack", string(p.Stack))
+		}
+		return nil, messages.Errorf(messages.CodeInternal, "the handler panicked")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -132,7 +132,14 @@ func (e *endpoint) call(ctx context.Context, r Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, budget, context.DeadlineExceeded)
 	defer cancel()
-	data, err := e.guarded(ctx, r)
+	var data any
+	err = guard.Call(func() (err error) {
+		data, err = e.Handler(ctx, r)
+		return err
+	})
+	if err != nil && e.s.opts.Outage != nil && e.s.opts.Outage(err) {
+		err = Pause(err, 0)
+	}
 	if err != nil && ctx.Err() != nil {
 		if _, ok := messages.AsError(err); !ok {
 			return nil, ended(ctx, err)
@@ -164,21 +171,6 @@ func (e *endpoint) budget(h Header) (time.Duration, error) {
 	return time.Duration(min(ms, e.s.opts.MaxDeadline.Milliseconds())) * time.Millisecond, nil
 }
 
-// guarded turns a panic into INTERNAL.
-func (e *endpoint) guarded(ctx context.Context, r Request) (data any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.s.opts.Log.Error("endpoint panicked", "endpoint", e.Name, "request_id", r.ID, "err", p, "stack", string(debug.Stack()))
-			data, err = nil, messages.Errorf(messages.CodeInternal, "internal error")
-		}
-	}()
-	data, err = e.Handler(ctx, r)
-	if err != nil && e.s.opts.Outage != nil && e.s.opts.Outage(err) {
-		err = Pause(err, 0)
-	}
-	return data, err
-}
-
 // envelope is the reply. Causes that are not meant for callers are logged here and nowhere else.
 func (e *endpoint) envelope(r Request, data any, err error) messages.Envelope {
 	if err != nil {
@@ -188,7 +180,11 @@ func (e *endpoint) envelope(r Request, data any, err error) messages.Envelope {
 	if data == nil {
 		return env
 	}
-	if env.Data, err = json.Marshal(data); err != nil {
+	err = guard.Call(func() (err error) {
+		env.Data, err = json.Marshal(data)
+		return err
+	})
+	if err != nil {
 		return messages.Failure(e.public(r, fmt.Errorf("encode reply: %w", err)), r.ID)
 	}
 	return env
@@ -196,6 +192,10 @@ func (e *endpoint) envelope(r Request, data any, err error) messages.Envelope {
 
 func (e *endpoint) public(r Request, err error) *messages.Error {
 	log := e.s.opts.Log.With("endpoint", e.Name, "request_id", r.ID)
+	if p, ok := guard.Caught(err); ok { // of the handler, or of what worked for it
+		log.Error("endpoint panicked", "err", p.Value, "stack", string(p.Stack))
+		return messages.Errorf(messages.CodeInternal, "internal error")
+	}
 	if _, paused := Paused(err); paused {
 		log.Warn("request failed in an outage", "err", err)
 		return messages.Errorf(messages.CodeUnavailable, "a part the request needs is unavailable")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -52,7 +54,8 @@ func codeOf(err error) messages.Code {
 func TestCallsAndTheirErrors(t *testing.T) {
 	t.Parallel()
 	type in struct{ Want string }
-	nc, _ := rpcEnv(t, ServiceOptions{}, Endpoint{
+	log := &logged{}
+	nc, _ := rpcEnv(t, ServiceOptions{Telemetry: Telemetry{Log: log.logger()}}, Endpoint{
 		Name: "op", Subject: "weir.rpc.*.*.op", Metadata: map[string]string{"schema": "{}"},
 		Handler: func(ctx context.Context, r Request) (any, error) {
 			var q in
@@ -64,6 +67,12 @@ func TestCallsAndTheirErrors(t *testing.T) {
 				return nil, messages.Invalid("topK", "too large")
 			case "panic":
 				panic("document text")
+			case "panic of a helper":
+				var g guard.Group
+				g.Go(func() error { panic("document text") })
+				return nil, fmt.Errorf("work together: %w", g.Wait())
+			case "panic of the reply":
+				return unencodable{}, nil
 			case "secret":
 				return nil, errors.New("password=hunter2")
 			case "outage":
@@ -95,7 +104,8 @@ func TestCallsAndTheirErrors(t *testing.T) {
 		t.Error(err)
 	}
 	for want, code := range map[string]messages.Code{
-		"invalid": messages.CodeValidation, "panic": messages.CodeInternal, "secret": messages.CodeInternal,
+		"invalid": messages.CodeValidation, "secret": messages.CodeInternal,
+		"panic": messages.CodeInternal, "panic of a helper": messages.CodeInternal, "panic of the reply": messages.CodeInternal,
 		"outage": messages.CodeUnavailable, "slow": messages.CodeDeadlineExceeded, "big": messages.CodeResponseTooLarge,
 	} {
 		err := call(want, nil, nil)
@@ -109,7 +119,15 @@ func TestCallsAndTheirErrors(t *testing.T) {
 	if e, ok := messages.AsError(call("invalid", nil, nil)); !ok || e.Field != "topK" {
 		t.Errorf("field %+v", e)
 	}
+	if text := log.String(); strings.Count(text, "endpoint panicked") != 3 || strings.Count(text, "rpc_test.go") < 3 {
+		t.Errorf("want three panics in the log, each with its stack:\n%s", text)
+	}
 }
+
+// unencodable panics when it is encoded.
+type unencodable struct{}
+
+func (unencodable) MarshalJSON() ([]byte, error) { panic("document text") }
 
 func TestDeadlineHeader(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -136,22 +139,39 @@ func TestPanicFailsThatMessageOnly(t *testing.T) {
 	e := newEnv(t, Settings{})
 	e.publish("t", "kb", "m", 10)
 	runs := newTally()
-	e.run(SubscriberConfig{}, func(_ context.Context, d Delivery) ([]Message, error) {
+	log := &logged{}
+	e.run(SubscriberConfig{Telemetry: Telemetry{Log: log.logger()}}, func(_ context.Context, d Delivery) ([]Message, error) {
 		runs.add(d.ID)
-		if d.ID == "m-4" {
-			var p *Delivery
-			_ = p.Subject
+		switch d.ID {
+		case "m-4":
+			breaks()
+		case "m-7": // on a goroutine of the handler's
+			var g guard.Group
+			g.Go(func() error { breaks(); return nil })
+			return []Message{{}}, fmt.Errorf("work together: %w", g.Wait())
 		}
 		return nil, nil
 	})
 	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
 	letters := e.deadLetters()
-	if runs.total() != 10 || len(letters) != 1 {
-		t.Fatalf("%d runs, %d dead letters, want 10 and 1", runs.total(), len(letters))
+	if runs.total() != 10 || len(letters) != 2 {
+		t.Fatalf("%d runs, %d dead letters, want 10 and 2", runs.total(), len(letters))
 	}
-	if code := natsCarrier(letters[0].Header).Get(messages.HeaderDeadCode); code != "INTERNAL" {
-		t.Errorf("code %s", code)
+	for _, letter := range letters {
+		h := natsCarrier(letter.Header)
+		if code, why := h.Get(messages.HeaderDeadCode), h.Get(messages.HeaderDeadReason); code != "INTERNAL" || why != "the handler panicked" {
+			t.Errorf("got %s, %q, want INTERNAL and nothing of what the panic said", code, why)
+		}
 	}
+	if n := strings.Count(log.String(), "bus.breaks"); n != 2 {
+		t.Errorf("the stacks of %d panics are in the log, want 2", n)
+	}
+}
+
+// breaks panics.
+func breaks() {
+	var p *Delivery
+	_ = p.Subject
 }
 
 func TestOutputsAreStoredBeforeTheAck(t *testing.T) {

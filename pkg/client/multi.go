@@ -10,8 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -113,7 +112,7 @@ func (m *MultiRetriever) RetrieveWithSource(ctx context.Context, query string, c
 // ask asks every source at once. err is that of the request.
 func (m *MultiRetriever) ask(ctx context.Context, query string, cfg RetrievalConfig) (found [][]RetrievalResult, failed []error, err error) {
 	found, failed = make([][]RetrievalResult, len(m.sources)), make([]error, len(m.sources))
-	g, running := errgroup.WithContext(ctx)
+	g, running := guard.WithContext(ctx)
 	g.SetLimit(multiAtOnce)
 	for i, s := range m.sources {
 		g.Go(func() error {

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore/filter"
 )
@@ -171,7 +170,7 @@ func (b *base) BatchRetrieve(ctx context.Context, queries []string, cfg Retrieva
 
 func batch(ctx context.Context, queries []string, retrieve func(context.Context, string) ([]RetrievalResult, error)) ([][]RetrievalResult, error) {
 	out := make([][]RetrievalResult, len(queries))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	g.SetLimit(batchAtOnce)
 	for i, query := range queries {
 		g.Go(func() error {

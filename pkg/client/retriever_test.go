@@ -342,6 +342,19 @@ func TestABatchFailsAsOne(t *testing.T) {
 	}
 }
 
+// What a store of somebody else's runs into is the error of whoever asked.
+func TestAPanicIsTheErrorOfTheCall(t *testing.T) {
+	t.Parallel()
+	r, err := NewSparseRetriever(Stub{search: func(context.Context, StoreQuery) ([]SearchResult, error) { panic("broken") }}, RetrieverOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.BatchRetrieve(t.Context(), []string{"a", "b"}, RetrievalConfig{})
+	wantCode(t, "a batch", err, messages.CodeInternal, "")
+	_, err = multi(t, Source{KB: "a", Retriever: r}, Source{KB: "b", Retriever: fixed{}}).RetrieveWithSource(t.Context(), "q", RetrievalConfig{})
+	wantCode(t, "several sources", err, messages.CodeInternal, "")
+}
+
 type closable struct {
 	Stub
 	closed *int

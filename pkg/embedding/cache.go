@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/weir-project/weir/pkg/guard"
 )
 
 // CacheConfig bounds a cache. Zero fields take the defaults.
@@ -131,14 +133,12 @@ func (c *Cache) start(ctx context.Context, space string, texts []string, compute
 	return f
 }
 
-// safely turns a panic of compute into an error: it runs on a goroutine nobody else guards.
+// safely is compute with a panic as an error: it runs on a goroutine nobody else guards.
 func safely(ctx context.Context, texts []string, compute ComputeFunc) (result Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("embed query: panic: %v", p)
-		}
-	}()
-	result, err = compute(ctx, texts)
+	err = guard.Call(func() (err error) {
+		result, err = compute(ctx, texts)
+		return err
+	})
 	if err == nil && len(result.Vectors) != len(texts) {
 		err = fmt.Errorf("embed query: %d vectors for %d texts", len(result.Vectors), len(texts))
 	}

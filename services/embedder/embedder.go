@@ -14,10 +14,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/embedder/internal/query"
@@ -162,7 +162,7 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("embedder: %w", err)
 	}
-	g, both := errgroup.WithContext(ctx)
+	g, both := guard.WithContext(ctx)
 	g.Go(func() error { return s.runner.Run(both) })
 	g.Go(func() error { return s.serveQueries(both) })
 	if err := g.Wait(); err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) { // stopped while starting

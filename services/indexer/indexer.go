@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
@@ -167,7 +167,7 @@ func (s *Service) run(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return fmt.Errorf("indexer: %w", err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	for _, r := range s.runners {
 		g.Go(func() error { return r.Run(ctx) })
 	}

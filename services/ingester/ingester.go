@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
@@ -157,7 +157,7 @@ func (s *Service) run(ctx context.Context) error {
 		return fmt.Errorf("ingester: %w", err)
 	}
 	defer s.workers.Close()
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	g.Go(func() error { return s.warm(ctx) })
 	for _, r := range s.runners {
 		g.Go(func() error { return r.Run(ctx) })

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/weir-project/weir/cmd/weir/internal/progress"
 	"github.com/weir-project/weir/cmd/weir/internal/publish"
+	"github.com/weir-project/weir/pkg/guard"
 )
 
 // redrawEvery is the pause between two drawings of progress bars.
@@ -83,7 +82,7 @@ func (s *Session) note(d *progress.Display, text string) {
 // publishItems runs p over the items that find sends until it returns.
 func publishItems(ctx context.Context, p *publish.Publisher, find func(context.Context, chan<- publish.Item) error) error {
 	items := make(chan publish.Item)
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	g.Go(func() error { return find(ctx, items) })
 	g.Go(func() error { return p.Run(ctx, items) })
 	return g.Wait()

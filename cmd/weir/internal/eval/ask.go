@@ -8,8 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -32,7 +31,7 @@ const busyFor = 30 * time.Second
 // Ask puts every query that has judgments, concurrency of them at a time.
 func Ask(ctx context.Context, s *Set, mode Mode, n, concurrency int, retrieve Retrieve) (Answers, error) {
 	a := &asking{mode: mode, n: n, retrieve: retrieve, out: Answers{Run: Run{}}}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	g.SetLimit(max(concurrency, 1))
 	for _, q := range s.Queries {
 		if !relevant(s.Qrels[q.ID]) {

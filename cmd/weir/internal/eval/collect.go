@@ -7,9 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/weir-project/weir/pkg/fusion"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -33,7 +32,7 @@ var ErrNotHybrid = errors.New("the knowledge base has not both a dense and a ful
 // Collect asks every judged query once, for the first n entries of both lists, concurrency at a time.
 func Collect(ctx context.Context, s *Set, metric fusion.Metric, n, concurrency int, retrieve Retrieve) (Pools, error) {
 	c := &collecting{retrieve: retrieve, out: Pools{N: n, Metric: metric, Queries: map[string][]fusion.Candidate{}}}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	g.SetLimit(max(concurrency, 1))
 	for _, q := range s.Queries {
 		if relevant(s.Qrels[q.ID]) {

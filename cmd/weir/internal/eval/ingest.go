@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/cmd/weir/internal/publish"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -100,7 +100,7 @@ func (t Target) publish(ctx context.Context, s *Set) (Ingested, error) {
 		defer t.Watch(p)()
 	}
 	items := make(chan publish.Item)
-	g, running := errgroup.WithContext(ctx)
+	g, running := guard.WithContext(ctx)
 	g.Go(func() error { return p.Run(running, items) })
 	g.Go(func() error {
 		defer close(items)

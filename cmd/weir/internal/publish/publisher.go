@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/client"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -74,7 +74,7 @@ func (p *Publisher) Run(ctx context.Context, items <-chan Item) error {
 		}
 		defer stop()
 	}
-	g, sending := errgroup.WithContext(ctx)
+	g, sending := guard.WithContext(ctx)
 	for range p.cfg.InFlight {
 		g.Go(func() error { return p.sendAll(sending, items) })
 	}

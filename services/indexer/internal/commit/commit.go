@@ -6,11 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/pgstore"
 )
 
@@ -243,11 +242,14 @@ func (c *Committer) oneByOne(ctx context.Context, generation int64, g *group) {
 // swap is one transaction. A panic in it is a permanent error of its versions: no handler is below it to
 // catch it.
 func (c *Committer) swap(ctx context.Context, generation int64, finished []pgstore.Finished) (results map[pgstore.Candidate]Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			results, err = nil, fmt.Errorf("%w: %v\n%s", messages.Errorf(messages.CodeInternal, "the transaction panicked"), p, debug.Stack())
-		}
-	}()
+	err = guard.Call(func() (err error) {
+		results, err = c.once(ctx, generation, finished)
+		return err
+	})
+	return results, err
+}
+
+func (c *Committer) once(ctx context.Context, generation int64, finished []pgstore.Finished) (map[pgstore.Candidate]Result, error) {
 	res, err := c.store.SwapVersions(ctx, generation, finished)
 	if err != nil {
 		return nil, err
@@ -255,7 +257,7 @@ func (c *Committer) swap(ctx context.Context, generation int64, finished []pgsto
 	if len(res.Swapped) > 0 && c.swapped != nil {
 		c.swapped(generation)
 	}
-	results = make(map[pgstore.Candidate]Result, len(finished))
+	results := make(map[pgstore.Candidate]Result, len(finished))
 	for _, lost := range res.Lost {
 		results[lost] = Result{Lost: true}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 )
@@ -278,20 +279,19 @@ func (d *drive) hindrance(ctx context.Context, j pgstore.Job, counts messages.Jo
 // measure runs the gate and keeps the lease meanwhile.
 func (d *drive) measure(ctx context.Context, j pgstore.Job) (messages.JobGateResult, error) {
 	within, cancel := context.WithCancel(ctx)
+	var keep guard.Group
+	defer keep.Wait() //nolint:errcheck // whoever measures finds out
 	defer cancel()
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
+	keep.Go(func() error {
+		defer cancel() // somebody else measures
 		for pause(within, d.cfg.Lease/4) {
 			if _, err := d.store.RenewJob(within, j, d.cfg.Lease); err != nil {
-				cancel() // somebody else measures
-				return
+				return err
 			}
 		}
-	}()
+		return nil
+	})
 	result, err := d.gate.Measure(within, j)
-	cancel()
-	<-kept
 	if err != nil {
 		return result, fmt.Errorf("measure: %w", err)
 	}

@@ -110,6 +110,7 @@ type table struct {
 	waits   string
 	missing int64 // what the next flip finds missing
 	failing int   // calls that fail
+	broken  int   // calls that panic
 }
 
 var _ Store = (*table)(nil)
@@ -150,6 +151,10 @@ func (s *table) FillBuilds(_ context.Context, _ pgstore.Job, _ pgstore.ListPlace
 func (s *table) NextBuilds(_ context.Context, _ pgstore.Job, limit int) ([]messages.Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken > 0 {
+		s.broken--
+		panic("broken")
+	}
 	if s.failing > 0 {
 		s.failing--
 		return nil, errAway
@@ -282,6 +287,41 @@ func TestAnOutageIsOutlived(t *testing.T) {
 	if s.flips != 1 {
 		t.Errorf("got %d flips after an outage, want one", s.flips)
 	}
+}
+
+// What one document runs into must not end the process, and every one after it that takes the job over.
+func TestAPanicIsOutlived(t *testing.T) {
+	t.Parallel()
+	s := &table{wanted: 1, broken: 1}
+	drove(t, s, gateOf(true))
+	if s.flips != 1 {
+		t.Errorf("got %d flips after a panic, want one", s.flips)
+	}
+}
+
+// What keeps the lease while a gate measures runs beside it.
+func TestAPanicBesideAGateEndsTheMeasuringOnly(t *testing.T) {
+	t.Parallel()
+	s := &table{}
+	d := &drive{Runner: New(lease{s}, s, waiting{}, func(int64) {}, slog.New(slog.DiscardHandler), Config{Lease: time.Millisecond})}
+	if _, err := d.measure(t.Context(), s.job); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want a gate that was given up", err)
+	}
+}
+
+// lease is a store that panics when it is renewed.
+type lease struct{ *table }
+
+func (lease) RenewJob(context.Context, pgstore.Job, time.Duration) (pgstore.Job, error) {
+	panic("broken")
+}
+
+// waiting measures until it is told to stop.
+type waiting struct{}
+
+func (waiting) Measure(ctx context.Context, _ pgstore.Job) (messages.JobGateResult, error) {
+	<-ctx.Done()
+	return messages.JobGateResult{}, ctx.Err()
 }
 
 func TestARunnerClaimsAndStops(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 )
@@ -158,7 +159,7 @@ func (r *Runner) hold(ctx context.Context, j pgstore.Job) {
 	d := &drive{Runner: r, log: log}
 	delay := firstDelay
 	for {
-		err := d.run(ctx, j)
+		err := guard.Call(func() error { return d.run(ctx, j) })
 		switch {
 		case err == nil || errors.Is(err, pgstore.ErrLeaseLost):
 			log.Info("job is out of hand", "ended", err == nil)

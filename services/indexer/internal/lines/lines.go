@@ -12,9 +12,8 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 )
@@ -87,7 +86,7 @@ func (e *Ender) Pass(ctx context.Context) error {
 			return err
 		}
 		for _, o := range page {
-			if err := e.step(ctx, o, seen); err != nil && !errors.Is(err, pgstore.ErrStale) && !errors.Is(err, pgstore.ErrKBChanged) {
+			if err := guard.Call(func() error { return e.step(ctx, o, seen) }); err != nil && !errors.Is(err, pgstore.ErrStale) && !errors.Is(err, pgstore.ErrKBChanged) {
 				problems = append(problems, fmt.Errorf("end %s: %w", o.Ref.DocID, err))
 			}
 			after = o.Ref.DocKey
@@ -133,7 +132,7 @@ func (e *Ender) tellAll(ctx context.Context) error {
 			return err
 		}
 		for _, end := range ends {
-			if err := e.tell(ctx, end); err != nil {
+			if err := guard.Call(func() error { return e.tell(ctx, end) }); err != nil {
 				return err
 			}
 		}
@@ -196,7 +195,7 @@ func (e *Ender) removeLines(ctx context.Context, o pgstore.OpenSplit) error {
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		g, removing := errgroup.WithContext(ctx)
+		g, removing := guard.WithContext(ctx)
 		g.SetLimit(removals)
 		for _, line := range page {
 			g.Go(func() error { return e.removeLine(removing, kb, o, line) })

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 )
@@ -96,7 +97,7 @@ func (r *Reconciler) lookAt(ctx context.Context, list lister, now time.Time, ope
 			return nil, err
 		}
 		for _, v := range page {
-			if err := r.look(ctx, v, now, open, at); err != nil && !errors.Is(err, pgstore.ErrStale) {
+			if err := guard.Call(func() error { return r.look(ctx, v, now, open, at) }); err != nil && !errors.Is(err, pgstore.ErrStale) {
 				problems = append(problems, fmt.Errorf("reconcile %s: %w", v.Ref.DocID, err))
 			}
 			after = v.Ref.DocKey

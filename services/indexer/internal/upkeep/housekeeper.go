@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 )
@@ -50,7 +51,11 @@ func (h *Housekeeper) Run(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		h.round(ctx)
+		err := guard.Call(func() error {
+			h.round(ctx)
+			return nil
+		})
+		h.failed(ctx, "keep house", err)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/pgstore"
 )
 
@@ -91,7 +92,11 @@ func (m *Merger) addAll(ctx context.Context, pending map[int64]bool) {
 
 func (m *Merger) merge(ctx context.Context, generation int64) {
 	for ctx.Err() == nil {
-		merged, err := m.store.MergeSegments(ctx, generation)
+		var merged bool
+		err := guard.Call(func() (err error) {
+			merged, err = m.store.MergeSegments(ctx, generation)
+			return err
+		})
 		if err != nil && !pgstore.Conflict(err) {
 			m.failed(ctx, "merge segments", err)
 			return

@@ -13,10 +13,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/weir-project/weir/pkg/bus"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/lexical"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
@@ -98,7 +98,7 @@ func (h *Handler) Handle(ctx context.Context, body []byte) ([]bus.Message, error
 	}
 	ref := w.Ref
 	ref.Run, ref.Generation = max(w.Ref.Run, v.Run), v.Generation.ID
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	if v.Begun && w.Source != "" {
 		g.Go(func() error { return h.announce(ctx, ref, w) })
 	}

@@ -110,6 +110,17 @@ func TestAPanicComesOutOfTheHandler(t *testing.T) {
 	t.Errorf("returned %v", err)
 }
 
+// The announcement runs beside the work, on a goroutine of its own.
+func TestAPanicOfTheAnnouncementIsAnError(t *testing.T) {
+	t.Parallel()
+	q := newQuick()
+	q.tell = func(context.Context) error { panic("broken") }
+	_, err := q.handler().Handle(t.Context(), parseWork(t))
+	if told, _ := messages.AsError(err); told == nil || told.Code != messages.CodeInternal {
+		t.Errorf("got %v, want INTERNAL", err)
+	}
+}
+
 func TestChunksAreHashedAsTheModelSeesThem(t *testing.T) {
 	t.Parallel()
 	q := newQuick()

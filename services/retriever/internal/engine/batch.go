@@ -6,8 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -32,7 +31,7 @@ func (e *Engine) Batch(ctx context.Context, tenant string, items []BatchItem) ([
 	known, stop := e.embedTogether(ctx, tenant, items)
 	defer stop()
 	out := make([]*Answer, len(items))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	g.SetLimit(batchAtOnce)
 	for i, it := range items {
 		g.Go(func() error {
@@ -105,7 +104,10 @@ func (e *Engine) embedAll(ctx context.Context, requests []*request) (known vecto
 			defer close(m.done)
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			m.vectors, m.err = e.Embedder.Embed(ctx, space, m.texts)
+			m.err = guard.Call(func() (err error) {
+				m.vectors, err = e.Embedder.Embed(ctx, space, m.texts)
+				return err
+			})
 		})
 	}
 	return known, func() { cancel(); running.Wait() }

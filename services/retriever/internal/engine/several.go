@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/weir-project/weir/pkg/fusion"
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/services/retriever/internal/config"
@@ -228,7 +227,7 @@ func (e *Engine) searchParts(ctx context.Context, s *several) error {
 
 // each runs fn for all knowledge bases, some at a time.
 func (s *several) each(fn func(i int, p *part) error) error {
-	var g errgroup.Group
+	var g guard.Group
 	g.SetLimit(atOnce)
 	for i, p := range s.parts {
 		g.Go(func() error { return fn(i, p) })

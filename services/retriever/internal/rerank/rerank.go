@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/metric"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/service"
 )
 
@@ -149,8 +149,9 @@ func (p *provider) inTime(ctx context.Context, q Query) (Answer, error) {
 	defer cancel()
 	answer, err := p.rerank(within, q)
 	var known *Error
+	_, panicked := guard.Caught(err)
 	switch {
-	case err == nil, errors.As(err, &known):
+	case err == nil, panicked, errors.As(err, &known):
 		return answer, err
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return Answer{}, context.Cause(ctx)
@@ -220,7 +221,7 @@ func (p *provider) rerank(ctx context.Context, q Query) (Answer, error) {
 			out.Cut++
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := guard.WithContext(ctx)
 	for from := 0; from < len(texts); from += p.BatchDocuments {
 		to := min(from+p.BatchDocuments, len(texts))
 		g.Go(func() error { return p.batch(ctx, q, texts[from:to], out.Scores[from:to]) })

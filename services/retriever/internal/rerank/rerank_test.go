@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/service"
 )
 
@@ -344,4 +345,22 @@ func FuzzRead(f *testing.F) {
 			t.Error("an answer without scores passes")
 		}
 	})
+}
+
+type brokenTransport struct{}
+
+func (brokenTransport) RoundTrip(*http.Request) (*http.Response, error) { panic("broken") }
+
+// A panic is no answer that came too late: it must come out as what it is.
+func TestAPanicFailsThatRerankOnly(t *testing.T) {
+	f := newFake(t, service.RerankProvider{BatchDocuments: 1}, saying(200, good))
+	f.models.http.Transport = brokenTransport{}
+	_, err := f.models.Rerank(t.Context(), tyres)
+	if told, _ := messages.AsError(err); told == nil || told.Code != messages.CodeInternal || kind(err) != "" {
+		t.Errorf("got %v, want INTERNAL", err)
+	}
+	f.models.http.Transport = http.DefaultTransport
+	if _, err := f.models.Rerank(t.Context(), tyres); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
 }
