@@ -546,8 +546,8 @@ def parse_request(body: bytes) -> EmbeddingRequest:
     if not isinstance(fields, dict):
         raise bad(None, "the body must be a JSON object")
     name, suffix = _parse_model(fields.get("model"))
-    form = fields.get("encoding_format") or "float"
-    if form not in ("float", "base64"):
+    form = fields.get("encoding_format")
+    if form not in (None, "float", "base64"):
         raise bad("encoding_format", "'encoding_format' must be float or base64")
     size = fields.get("dimensions")
     if size is not None and (isinstance(size, bool) or size != 384):

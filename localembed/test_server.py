@@ -130,6 +130,8 @@ class ApiTest(unittest.TestCase):
         _, _, coded = self.running.embed("one two", encoding_format="base64")
         vector = np.frombuffer(base64.b64decode(coded["data"][0]["embedding"]), "<f4")
         np.testing.assert_allclose(vector, plain["data"][0]["embedding"], atol=1e-7)
+        for form in ("float", None):
+            self.assertEqual(self.running.embed("one two", encoding_format=form)[2]["data"], plain["data"])
 
     def test_a_prefix_is_added_only_when_asked_for(self):
         def tokens(**fields):
@@ -150,7 +152,8 @@ class ApiTest(unittest.TestCase):
                 ({"input": ["a", ""]}, "input"), ({"input": ["a", 3]}, "input"), ({"input": [[1, 2]]}, "input"),
                 ({"input": {"a": 1}}, "input"), ({"input": ["a"] * 2049}, "input"),
                 ({"input": "a" * (server.MAX_TEXT_CHARS + 1)}, "input"), ({"encoding_format": "hex"}, "encoding_format"),
-                ({"encoding_format": ["float"]}, "encoding_format"), ({"dimensions": 3}, "dimensions"),
+                ({"encoding_format": ["float"]}, "encoding_format"), ({"encoding_format": ""}, "encoding_format"),
+                ({"encoding_format": False}, "encoding_format"), ({"encoding_format": []}, "encoding_format"), ({"dimensions": 3}, "dimensions"),
                 ({"dimensions": True}, "dimensions"), ({"input_type": "song"}, "input_type"),
                 ({"input_type": ["query"]}, "input_type"), ({"model": None}, "model"), ({"model": 3}, "model")):
             with self.subTest(fields=str(fields)[:60]):

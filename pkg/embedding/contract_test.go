@@ -84,6 +84,7 @@ func TestContract(t *testing.T) {
 			t.Run("probe gives the dimension", func(t *testing.T) { contractProbe(t, c, dims) })
 			t.Run("one vector a text in order", func(t *testing.T) { contractOrder(t, c) })
 			t.Run("likeness follows words", func(t *testing.T) { contractLikeness(t, c) })
+			t.Run("vectors are the same in either form", func(t *testing.T) { contractForms(t, c, newClient(t, cfg)) })
 			t.Run("odd texts have vectors", func(t *testing.T) { contractOddTexts(t, c) })
 			t.Run("nothing asked, nothing sent", func(t *testing.T) { contractEmpty(t, c) })
 		})
@@ -119,6 +120,23 @@ func contractLikeness(t *testing.T, c *embedding.Client) {
 	near, far := cosine(v[0], v[1]), cosine(v[0], v[2])
 	if near <= far {
 		t.Errorf("cosine to the answer %.3f, to a stranger %.3f", near, far)
+	}
+}
+
+// formSlack is what a number may lose as a decimal.
+const formSlack = 1e-7
+
+func contractForms(t *testing.T, c, floats *embedding.Client) {
+	floats.AskForFloats()
+	const text = "query: how high is the old weir"
+	got, want := embed(t, c, text)[0], embed(t, floats, text)[0]
+	if len(got) != len(want) {
+		t.Fatalf("got %d dimensions, as floats %d", len(got), len(want))
+	}
+	for i := range got {
+		if math.Abs(float64(got[i]-want[i])) > formSlack {
+			t.Fatalf("number %d: got %v, as floats %v", i, got[i], want[i])
+		}
 	}
 }
 
