@@ -136,11 +136,12 @@ func TestKilledLeaderOfThreeLosesAndDoublesNothing(t *testing.T) {
 	seen := newTally()
 	var last, gap atomic.Int64
 	r, err := NewRunner(js, pub, func(_ context.Context, d Delivery) ([]Message, error) {
-		now := time.Now().UnixNano()
-		if prev := last.Swap(now); prev > 0 {
-			gap.Store(max(gap.Load(), now-prev))
+		if seen.add(d.ID) == 1 { // what is delivered again because the server that took the answer died waits for its ack wait
+			now := time.Now().UnixNano()
+			if prev := last.Swap(now); prev > 0 {
+				gap.Store(max(gap.Load(), now-prev))
+			}
 		}
-		seen.add(d.ID)
 		return []Message{{Subject: "weir.work.embed.0.t.kb", ID: "out-" + d.ID}}, nil
 	}, SubscriberConfig{Stage: st, Workers: 8})
 	if err != nil {
