@@ -30,7 +30,7 @@ func BenchmarkDocument(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		msg := &nats.Msg{Subject: messages.SubmitSubject("acme", "bench"), Data: body}
-		if _, err := e.js.PublishMsgAsync(msg, jetstream.WithMsgID(fmt.Sprintf("submit-%d", i))); err != nil {
+		if _, err := e.js.PublishMsgAsync(msg, jetstream.WithMsgID(fmt.Sprintf("submit-%d", i)), jetstream.WithStallWait(time.Minute)); err != nil {
 			b.Fatal(err)
 		}
 	}

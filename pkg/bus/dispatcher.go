@@ -13,7 +13,8 @@ import (
 
 // Bounds of fetching.
 const (
-	quantum      = 4 // messages of one lane at a time
+	quantum      = 16      // messages of one lane at a time
+	quantumBytes = 4 << 20 // of them, or one message
 	fetchTimeout = 5 * time.Second
 	laneRestMin  = 5 * time.Millisecond
 	laneRestMax  = 2 * time.Second
@@ -237,10 +238,15 @@ func (d *dispatcher) share() int {
 	return min(quantum, max(1, d.free/max(ready, 1)))
 }
 
+// quantumBytes leaves room for the largest message there can be: one that did not fit would stop its lane.
+func (d *dispatcher) quantumBytes() int {
+	return max(quantumBytes, int(d.s.nc.MaxPayload())+maxHeaderBytes)
+}
+
 func (d *dispatcher) fetch(l *lane, n int) {
 	l.request++
 	reply := d.inbox + "." + strconv.Itoa(l.index) + "." + strconv.FormatUint(l.request, 10)
-	if err := d.s.nc.PublishRequest(l.subject, reply, pullRequest{Batch: n, NoWait: true}.encode()); err != nil {
+	if err := d.s.nc.PublishRequest(l.subject, reply, pullRequest{Batch: n, MaxBytes: d.quantumBytes(), NoWait: true}.encode()); err != nil {
 		d.onTrouble(l, err)
 		return
 	}

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -49,7 +48,7 @@ func (c PublisherConfig) withDefaults() PublisherConfig {
 type Publisher struct {
 	cfg     PublisherConfig
 	nc      *nats.Conn
-	js      jetstream.JetStream
+	answers *answers
 	count   *semaphore.Weighted
 	bytes   *semaphore.Weighted
 	created *creationTimes
@@ -61,9 +60,7 @@ var _ message.Publisher = (*Publisher)(nil)
 // NewPublisher returns a publisher on nc, which stays the caller's.
 func NewPublisher(nc *nats.Conn, cfg PublisherConfig) (*Publisher, error) {
 	cfg = cfg.withDefaults()
-	js, err := jetstream.New(nc,
-		jetstream.WithPublishAsyncMaxPending(4*cfg.MaxInFlight),
-		jetstream.WithPublishAsyncTimeout(cfg.AckTimeout))
+	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("create publisher: %w", err)
 	}
@@ -72,7 +69,7 @@ func NewPublisher(nc *nats.Conn, cfg PublisherConfig) (*Publisher, error) {
 		return nil, fmt.Errorf("create publisher: %w", err)
 	}
 	return &Publisher{
-		cfg: cfg, nc: nc, js: js, metrics: m, created: newCreationTimes(js),
+		cfg: cfg, nc: nc, answers: newAnswers(nc), metrics: m, created: newCreationTimes(js),
 		count: semaphore.NewWeighted(int64(cfg.MaxInFlight)),
 		bytes: semaphore.NewWeighted(cfg.MaxInFlightBytes),
 	}, nil
@@ -138,144 +135,6 @@ func (p *Publisher) publish(ctx context.Context, msgs []Message) (acks []Ack, er
 	}
 	return b.acks, b.run(ctx)
 }
-
-// batch is one call of publish.
-type batch struct {
-	p    *Publisher
-	wire []outgoing
-	acks []Ack
-
-	todo     []int     // not yet stored
-	failed   []int     // of this round, to be repeated
-	lastErr  error     // of the last repeatable failure
-	fatal    error     // the first failure that repeating cannot help
-	inFlight []pending // published, oldest first
-}
-
-// outgoing is a message and what it takes of the bytes that may be in flight.
-type outgoing struct {
-	*nats.Msg
-	weight int64
-}
-
-type pending struct {
-	index  int
-	future jetstream.PubAckFuture
-}
-
-func (b *batch) run(ctx context.Context) error {
-	for attempt := 1; ; attempt++ {
-		b.round(ctx)
-		if b.fatal != nil {
-			b.count(b.p.metrics.failures.Add, len(b.failed)+1)
-			return b.fatal
-		}
-		if len(b.failed) == 0 {
-			return nil
-		}
-		if err := sleep(ctx, backoff(attempt, 50*time.Millisecond, 2*time.Second)); err != nil {
-			b.count(b.p.metrics.failures.Add, len(b.failed))
-			return fmt.Errorf("publish to %s: %w", b.wire[b.failed[0]].Subject, errors.Join(err, b.lastErr))
-		}
-		b.count(b.p.metrics.retries.Add, len(b.failed))
-		b.todo, b.failed = b.failed, nil
-	}
-}
-
-// round publishes all of todo and waits for every answer.
-func (b *batch) round(ctx context.Context) {
-	for _, i := range b.todo {
-		if b.fatal != nil || !b.acquire(ctx, i) {
-			b.failed = append(b.failed, i)
-			continue
-		}
-		f, err := b.p.js.PublishMsgAsync(b.wire[i].Msg)
-		if err != nil {
-			b.release(i)
-			b.fail(i, err)
-			continue
-		}
-		b.inFlight = append(b.inFlight, pending{i, f})
-	}
-	for len(b.inFlight) > 0 {
-		b.settleOldest(ctx)
-	}
-}
-
-// acquire takes the room of message i, settling own messages while there is none.
-func (b *batch) acquire(ctx context.Context, i int) bool {
-	for !b.tryAcquire(i) {
-		if len(b.inFlight) > 0 {
-			b.settleOldest(ctx)
-			continue
-		}
-		// Holding nothing, so waiting for others cannot deadlock.
-		if err := b.p.count.Acquire(ctx, 1); err != nil {
-			b.lastErr = err
-			return false
-		}
-		if err := b.p.bytes.Acquire(ctx, b.wire[i].weight); err != nil {
-			b.p.count.Release(1)
-			b.lastErr = err
-			return false
-		}
-		break
-	}
-	b.p.metrics.inFlight.Add(context.Background(), 1)
-	return true
-}
-
-func (b *batch) tryAcquire(i int) bool {
-	if !b.p.count.TryAcquire(1) {
-		return false
-	}
-	if b.p.bytes.TryAcquire(b.wire[i].weight) {
-		return true
-	}
-	b.p.count.Release(1)
-	return false
-}
-
-func (b *batch) release(i int) {
-	b.p.bytes.Release(b.wire[i].weight)
-	b.p.count.Release(1)
-	b.p.metrics.inFlight.Add(context.Background(), -1)
-}
-
-func (b *batch) settleOldest(ctx context.Context) {
-	next := b.inFlight[0]
-	b.inFlight = b.inFlight[1:]
-	defer b.release(next.index)
-	select {
-	case ack := <-next.future.Ok():
-		b.count(b.p.metrics.published.Add, 1)
-		b.acks[next.index] = Ack{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate}
-	case err := <-next.future.Err():
-		b.fail(next.index, err)
-	case <-ctx.Done():
-		b.fail(next.index, context.DeadlineExceeded)
-	}
-}
-
-func (b *batch) fail(i int, err error) {
-	subject := b.wire[i].Subject
-	retry, err := publishError(err)
-	if retry && denied(b.p.nc, subject) {
-		retry, err = false, fmt.Errorf("%w: publish to %s", ErrPermission, subject)
-	}
-	if retry {
-		b.failed = append(b.failed, i)
-		if b.lastErr == nil || !errors.Is(err, context.DeadlineExceeded) {
-			b.lastErr = err // the reason, rather than that time is over
-		}
-		return
-	}
-	if b.fatal == nil {
-		b.fatal = fmt.Errorf("publish to %s: %w", subject, err)
-	}
-}
-
-func (b *batch) count(add addFunc, n int) { add(context.Background(), int64(n)) }
 
 // sleep waits d or until ctx ends, then returning its cause.
 func sleep(ctx context.Context, d time.Duration) error {

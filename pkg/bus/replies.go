@@ -23,6 +23,9 @@ func (d *dispatcher) onReply(m *nats.Msg) {
 		return
 	}
 	d.endFetch(l)
+	if errors.Is(err, errRang) && l.got > 0 {
+		return // the rest is too large for one fetch: it comes with the next
+	}
 	if errors.Is(err, errNoMessages) || errors.Is(err, errExpired) {
 		d.onEmpty(l)
 		return
