@@ -29,7 +29,7 @@ type NewDeadLetter struct {
 
 // RecordDeadLetter writes a dead letter and, when it is for a version that is still being worked on,
 // marks that one Failed, in one transaction. failed says whether the version is Failed, now or from an
-// earlier delivery of the same letter. A build of a job fails alone, and its job tells.
+// earlier delivery of the same letter, even if a newer version has come since. A build of a job fails alone, and its job tells.
 func (s *Store) RecordDeadLetter(ctx context.Context, d NewDeadLetter) (failed bool, err error) {
 	if d.Ref != nil && d.Ref.Build {
 		return false, s.failBuild(ctx, d)
@@ -50,11 +50,11 @@ func (s *Store) RecordDeadLetter(ctx context.Context, d NewDeadLetter) (failed b
 			return nil
 		}
 		if fresh {
-			if _, err := tx.Exec(ctx, query("dead_fail"), d.Ref.DocKey, d.Ref.Version, d.Ref.KBID, d.Error, d.Attempts); err != nil {
+			if _, err := tx.Exec(ctx, query("dead_fail"), d.Ref.DocKey, d.Ref.Version, d.Ref.KBID, d.Error, d.Attempts, id); err != nil {
 				return err
 			}
 		}
-		err = tx.QueryRow(ctx, query("dead_failed"), d.Ref.DocKey, d.Ref.Version, d.Ref.KBID).Scan(&failed)
+		err = tx.QueryRow(ctx, query("dead_failed"), d.Ref.DocKey, d.Ref.Version, d.Ref.KBID, d.Source).Scan(&failed)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}

@@ -441,6 +441,34 @@ func TestADeadLetterFailsItsVersionOnce(t *testing.T) {
 	}
 }
 
+// The process may die between the record and the event, and a newer version may come before the letter does again.
+func TestADeadLetterIsToldOfThoughItsVersionIsOvertaken(t *testing.T) {
+	e := newEnv(t)
+	first := e.submission("d", "x")
+	ref := e.ref(first, e.accept(first, pgstore.Accepted))
+	letter := pgstore.NewDeadLetter{
+		Source: "dlq:1", Tenant: "acme", KB: "docs", Ref: &ref, DocID: "d", Subspace: ref.Subspace, Stage: messages.StageParse,
+		Error: messages.Error{Code: messages.CodeDamagedDocument}, Headers: map[string]string{}, Body: []byte("{}"),
+	}
+	record := func(source string, want bool) {
+		t.Helper()
+		letter.Source = source
+		if failed, err := e.store.RecordDeadLetter(t.Context(), letter); err != nil || failed != want {
+			t.Errorf("%s: got %v (%v), want %v", source, failed, err, want)
+		}
+	}
+	record("dlq:1", true)
+	second := e.submission("d", "y")
+	overtaken := e.ref(second, e.accept(second, pgstore.Accepted))
+	record("dlq:1", true)
+	record("dlq:2", false) // came too late to fail anything
+	third := e.submission("d", "z")
+	e.accept(third, pgstore.Accepted)
+	letter.Ref = &overtaken
+	record("dlq:3", false) // superseded, which the submit was told
+	record("dlq:3", false)
+}
+
 func TestMergesDropExactlyTheTombstonesTheyApply(t *testing.T) {
 	e := newEnv(t)
 	for i := range 20 {
