@@ -92,10 +92,11 @@ type SweepAges struct {
 	Blobs      time.Duration // contents that nothing refers to
 	Receipts   time.Duration // longer than a submit can be delivered again
 	Tombstones time.Duration // of deleted documents, longer than late work can live
+	Records    time.Duration // jobs that are over, dead letters that were replayed or discarded
 }
 
-// Sweep removes what is no longer needed: staged rows of versions that ended, old receipts and
-// tombstones, contents without a version. It returns the number of rows.
+// Sweep removes what is no longer needed: staged rows of versions that ended, old receipts, tombstones
+// and records, contents without a version. It returns the number of rows.
 func (s *Store) Sweep(ctx context.Context, ages SweepAges) (int, error) {
 	total := 0
 	for _, step := range []struct {
@@ -106,6 +107,8 @@ func (s *Store) Sweep(ctx context.Context, ages SweepAges) (int, error) {
 		{"sweep_staged_vectors", nil},
 		{"sweep_receipts", []any{ages.Receipts.Seconds()}},
 		{"sweep_tombstones", []any{ages.Tombstones.Seconds()}},
+		{"sweep_jobs", []any{ages.Records.Seconds()}},
+		{"sweep_dead_letters", []any{ages.Records.Seconds()}},
 	} {
 		tag, err := s.pool.Exec(ctx, query(step.name), step.args...)
 		if err != nil {

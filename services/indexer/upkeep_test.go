@@ -270,6 +270,14 @@ func TestTheSweepTakesWhatNobodyNeedsAndNothingElse(t *testing.T) {
 		VALUES ('old', $1, 1, 1, 1, 1, 'x', 'accepted', now() - interval '31 days'), ('young', $1, 1, 1, 1, 1, 'x', 'accepted', now() - interval '29 days')`, l.kb.ID)
 	l.exec(`INSERT INTO documents (kb_id, subspace, doc_id, version, status, order_ns, order_seq, updated_at)
 		VALUES ($1, '_default', 'long gone', 2, 'Deleted', 1, 1, now() - interval '31 days'), ($1, '_default', 'gone', 2, 'Deleted', 1, 1, now())`, l.kb.ID)
+	l.exec(`INSERT INTO jobs (tenant, kb, kb_id, kind, state, source, target, config, retain_seconds, ended_at, retained_until)
+		SELECT 'acme', 'docs', $1, 'reindex', state, 1, 2, '{}', 0, ended, retained FROM (VALUES
+			('done', now() - interval '91 days', NULL), ('cancelled', now() - interval '91 days', NULL),
+			('done', now() - interval '91 days', now() + interval '1 day'), ('done', now() - interval '89 days', NULL), ('paused', NULL, NULL)
+		) v(state, ended, retained)`, l.kb.ID)
+	l.exec(`INSERT INTO dead_letters (source, tenant, kb, stage, error, attempts, subject, headers, body, state, updated_at)
+		SELECT state || age, 'acme', 'docs', 'parse', '{}', 1, '', '{}', '', state, now() - make_interval(days => age)
+		FROM unnest(ARRAY['open', 'replayed', 'discarded']) state, unnest(ARRAY[89, 91]) age`)
 	h := upkeep.NewHousekeeper(l.store, new(publisher), testkit.Logger(t), time.Hour)
 	background(t, func(ctx context.Context) error { return h.Run(ctx, time.Hour) })
 	testkit.Eventually(t, patience, func() error {
@@ -289,6 +297,8 @@ func TestTheSweepTakesWhatNobodyNeedsAndNothingElse(t *testing.T) {
 		"tombstones":     {"SELECT count(*) FROM documents WHERE status = 'Deleted'", 1},
 		"documents":      {"SELECT count(*) FROM documents WHERE status <> 'Deleted'", 3},
 		"contents":       {"SELECT count(*) FROM blobs", 4},
+		"jobs":           {"SELECT count(*) FROM jobs", 3},
+		"dead letters":   {"SELECT count(*) FROM dead_letters WHERE kb_id IS NULL", 4},
 	} {
 		if n := l.count(c.sql); n != c.want {
 			t.Errorf("%s: got %d, want %d", what, n, c.want)

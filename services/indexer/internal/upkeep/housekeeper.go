@@ -16,6 +16,7 @@ const (
 	blobAge      = time.Hour
 	receiptAge   = 30 * 24 * time.Hour
 	tombstoneAge = 30 * 24 * time.Hour
+	recordAge    = 90 * 24 * time.Hour
 )
 
 // Publisher stores messages.
@@ -77,7 +78,7 @@ func (h *Housekeeper) round(ctx context.Context) {
 	}
 	h.failed(ctx, "purge deleted knowledge bases", err)
 	h.dropGenerations(ctx)
-	n, err := h.store.Sweep(ctx, pgstore.SweepAges{Blobs: blobAge, Receipts: receiptAge, Tombstones: tombstoneAge})
+	n, err := h.store.Sweep(ctx, pgstore.SweepAges{Blobs: blobAge, Receipts: receiptAge, Tombstones: tombstoneAge, Records: recordAge})
 	if n > 0 {
 		h.log.Debug("swept", "rows", n)
 	}
