@@ -34,6 +34,7 @@ type job struct {
 	request   request
 	open      func(ctx context.Context) io.Reader
 	fresh     bool // only a process that has read nothing will do
+	light     bool // may be a small text: the process may be used again
 	recognise func(ctx context.Context, image []byte) (string, error)
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-project/weir/services/ingester/internal/parse"
 )
 
-// peek looks at the first bytes of a document: a PDF gets the engine's cache, once it is filled.
+// peek looks at the first bytes of a document. A PDF gets the engine's cache, once it is filled; a process that reads
+// what is no small text is not used again, whatever it says.
 func (p *Pool) peek(ctx context.Context, j *job) error {
 	const window = 1024
 	first := make([]byte, min(window, j.request.Size))
@@ -19,5 +20,6 @@ func (p *Pool) peek(ctx context.Context, j *job) error {
 	if parse.IsPDF(first) || bytes.Contains(first, []byte("multipart/")) { // a mail may bring one
 		j.request.CacheDir = p.cacheDir(ctx)
 	}
+	j.light = j.request.Size <= lightBytes && !parse.IsPDF(first) && bytes.IndexByte(first, 0) < 0
 	return nil
 }

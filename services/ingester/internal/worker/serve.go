@@ -14,7 +14,6 @@ import (
 	"slices"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
@@ -58,7 +57,7 @@ type server struct {
 	missing []string
 	limits  parse.Limits
 	small   []byte    // for documents of at most lightBytes, one after the other
-	told    time.Time // when progress was
+	told    time.Time // when progress was, or the document came
 	peak    int64     // see end
 }
 
@@ -111,6 +110,7 @@ func (s *server) threads(size int64) {
 
 func (s *server) serve(req request) (again bool, err error) {
 	s.docs++
+	s.told = time.Now()
 	data, err := s.content(req.Size)
 	if err != nil {
 		return false, fmt.Errorf("read document: %w", err)
@@ -149,16 +149,6 @@ func (s *server) warm(engine *parse.PDFEngine, dir string) error {
 		return err
 	}
 	return s.last(end{})
-}
-
-func (s *server) send(f frame) error { return writeMessage(s.out, &f) }
-
-// last sends what was not sent yet, and the end.
-func (s *server) last(e end) error {
-	if err := s.send(frame{Kind: frameEnd, End: e}); err != nil {
-		return err
-	}
-	return s.out.Flush()
 }
 
 // parse reads a document and sends it, or why it cannot be read.
@@ -218,19 +208,6 @@ func (s *server) end(doc parse.Document, reusable bool) end {
 	}
 }
 
-// progress is told at most so often: a small document is read before.
-func (s *server) progress() {
-	const often = 20 * time.Millisecond
-	now := time.Now()
-	if now.Sub(s.told) < often {
-		return
-	}
-	s.told = now
-	if s.send(frame{Kind: frameProgress}) != nil || s.out.Flush() != nil {
-		os.Exit(1) // nobody listens any more
-	}
-}
-
 // recognise has the parent read an image.
 func (s *server) recognise(_ context.Context, image []byte) (string, error) {
 	if err := s.send(frame{Kind: frameImage, Data: image}); err != nil {
@@ -249,27 +226,6 @@ func (s *server) recognise(_ context.Context, image []byte) (string, error) {
 		return "", &a.Fail
 	}
 	return a.Text, nil
-}
-
-// document sends text and blocks in frames of bounded size.
-func (s *server) document(doc parse.Document) error {
-	const textBytes, blocks = 256 << 10, 512
-	for rest := doc.Text; rest != ""; {
-		n := min(len(rest), textBytes)
-		for n < len(rest) && !utf8.RuneStart(rest[n]) {
-			n--
-		}
-		if err := s.send(frame{Kind: frameText, Text: rest[:n]}); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	for part := range slices.Chunk(doc.Blocks, blocks) {
-		if err := s.send(frame{Kind: frameBlocks, Blocks: part}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // unlock sends the document without its protection.

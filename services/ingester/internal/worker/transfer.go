@@ -163,7 +163,7 @@ func (t *transfer) close(e *end) error {
 	d := &t.result.doc
 	d.Title, d.Warnings, d.Pages, d.Format, d.Charset, d.Engine = e.Title, e.Warnings, e.Pages, e.Format, e.Charset, e.Engine
 	d.Text = strings.Join(t.texts, "")
-	t.result.missing, t.result.peak, t.result.reusable = e.Missing, e.PeakBytes, e.Reusable
+	t.result.missing, t.result.peak, t.result.reusable = e.Missing, e.PeakBytes, e.Reusable && t.job.light && d.Light()
 	if !sound(d) {
 		return brokenReader()
 	}

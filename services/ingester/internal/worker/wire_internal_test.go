@@ -161,6 +161,32 @@ func TestAChildGoneWrongEndsInATypedError(t *testing.T) {
 	}
 }
 
+// TestAProcessIsUsedAgainOnlyForSmallTexts: that it may be is its own word.
+func TestAProcessIsUsedAgainOnlyForSmallTexts(t *testing.T) {
+	t.Parallel()
+	p := New(Config{})
+	for name, test := range map[string]struct {
+		data   string
+		format string
+		want   bool
+	}{
+		"small text":          {"# A text", "md", true},
+		"a PDF":               {"%PDF-1.7 small", "txt", false},
+		"an archive":          {"PK\x03\x04\x14\x00\x00\x00", "txt", false},
+		"large":               {strings.Repeat("a", lightBytes+1), "txt", false},
+		"a format of its own": {"{\\rtf1 a}", "rtf", false},
+	} {
+		j := p.job(opParse, bytesInput([]byte(test.data)))
+		if err := p.peek(t.Context(), &j); err != nil {
+			t.Fatal(err)
+		}
+		tr := transfer{job: j}
+		if err := tr.close(&end{Format: test.format, Reusable: true}); err != nil || tr.result.reusable != test.want {
+			t.Errorf("%s: used again %v, error %v, want %v", name, tr.result.reusable, err, test.want)
+		}
+	}
+}
+
 func TestTextFromAChildIsUTF8(t *testing.T) {
 	t.Parallel()
 	tr, err := received(t, written(t, &frame{Kind: frameEnd, End: end{Title: "a\xffb"}}), parse.Limits{})
