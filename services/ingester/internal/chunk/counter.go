@@ -1,9 +1,7 @@
 package chunk
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"strings"
 	"unicode/utf8"
 
@@ -30,7 +28,7 @@ type Estimator struct{}
 // Weights in thirds of a token.
 const (
 	weightByte    = 1
-	weightCapital = weightDigit
+	weightCapital = 2
 	weightDigit   = 2
 	weightMark    = 3
 	weightWide    = 3
@@ -38,65 +36,36 @@ const (
 
 // Count never splits work by context: counts of parts add up to at least the count of the whole.
 func (Estimator) Count(text string) int {
-	thirds, space := 0, uint64(0) // space: 1 when the last character is white space, else 0
+	thirds, space := 0, false
 	for i := 0; i < len(text); {
-		n, size := 0, 1
-		if text[i] >= utf8.RuneSelf {
-			var r rune
-			r, size = utf8.DecodeRuneInString(text[i:])
-			n, space = runeWeight(r, size), 0
-		} else if n, size, space = eights(text[i:], space); size == 0 {
-			n, space = byteWeight(text[i], space)
-			size = 1
+		c := text[i]
+		switch {
+		case c >= 'a' && c <= 'z':
+			thirds += weightByte
+		case c >= 'A' && c <= 'Z':
+			thirds += weightCapital
+		case c <= ' ':
+			if !space {
+				thirds += weightByte
+			}
+			space = true
+			i++
+			continue
+		case c < '0' || c > '9' && c < utf8.RuneSelf:
+			thirds += weightMark
+		case c <= '9':
+			thirds += weightDigit
+		default:
+			r, size := utf8.DecodeRuneInString(text[i:])
+			thirds += runeWeight(r, size)
+			i += size
+			space = false
+			continue
 		}
-		thirds += n
-		i += size
+		space = false
+		i++
 	}
 	return (thirds + 2) / 3
-}
-
-// byteWeight returns the weight of the ASCII character c and whether it is white space; before says so of what stands
-// before it, 0 or 1.
-func byteWeight(c byte, before uint64) (thirds int, space uint64) {
-	switch {
-	case c >= 'a' && c <= 'z':
-		return weightByte, 0
-	case c >= 'A' && c <= 'Z':
-		return weightCapital, 0
-	case c <= ' ':
-		return weightByte * int(1-before), 1
-	case c >= '0' && c <= '9':
-		return weightDigit, 0
-	}
-	return weightMark, 0
-}
-
-const (
-	eachByte = 0x0101010101010101
-	highBits = 0x80 * eachByte
-)
-
-// eights does what byteWeight does for the ASCII characters that text begins with, eight at once, and returns how many
-// they are. Sets of eight are held as the high bits of their bytes; adding to seven bits moves what is at least a
-// bound into the eighth.
-func eights(text string, before uint64) (thirds, size int, space uint64) {
-	for ; size+8 <= len(text); size += 8 {
-		b := binary.LittleEndian.Uint64([]byte(text[size : size+8]))
-		if b&highBits != 0 {
-			break
-		}
-		small := b << 2 // 0x20 tells small letters from capitals
-		lower := b | 0x20*eachByte
-		letters := (lower + (0x80-'a')*eachByte) &^ (lower + (0x7F-'z')*eachByte)
-		digits := (b + (0x80-'0')*eachByte) &^ (b + (0x7F-'9')*eachByte)
-		spaces := ^(b + (0x7F-' ')*eachByte) & highBits
-		light := letters&small | spaces&^(spaces<<8|before<<7)
-		medium := letters&^small | digits
-		thirds += weightMark*8 - weightMark*bits.OnesCount64((letters|digits|spaces)&highBits) +
-			weightByte*bits.OnesCount64(light&highBits) + weightDigit*bits.OnesCount64(medium&highBits)
-		before = spaces >> 63
-	}
-	return thirds, size, before
 }
 
 func runeWeight(r rune, size int) int {

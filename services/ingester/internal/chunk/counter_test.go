@@ -34,7 +34,7 @@ func plainCount(text string) int {
 	return (thirds + 2) / 3
 }
 
-func TestEstimatorCountsEightAtOnceAsOneByOne(t *testing.T) {
+func TestEstimatorCountsAsItIsWrittenDownSimply(t *testing.T) {
 	t.Parallel()
 	for c := range byte(utf8.RuneSelf) { // every character at every place, beside every other
 		for d := range byte(utf8.RuneSelf) {

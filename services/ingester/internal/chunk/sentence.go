@@ -32,16 +32,14 @@ func (w *sentenceWalk) next() bool {
 	return true
 }
 
-// asciiEnds are the ASCII characters that can end a sentence, as bits.
-const asciiEnds = 1<<'.' | 1<<'?' | 1<<'!' | 1<<'\n' | 1<<'\r'
+// mayEnd has the ASCII characters that can end a sentence.
+var mayEnd = [utf8.RuneSelf]bool{'.': true, '?': true, '!': true, '\n': true, '\r': true}
 
 // nearEnd returns a place from which the rules find the same next boundary as from here. They look at no more than one
 // character before what may end a sentence, unless that character is a mark.
 func (w *sentenceWalk) nearEnd() int {
 	for i := w.at; i < len(w.text); i++ {
-		c := w.text[i]
-		// Without a branch for each kind: which comes next is close to random.
-		if ends := uint64(asciiEnds)>>(c&63)&^uint64(c>>6) | uint64(c/utf8.RuneSelf); ends&1 != 0 {
+		if c := w.text[i]; c >= utf8.RuneSelf || mayEnd[c] {
 			return max(w.at, i-1)
 		}
 	}

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"encoding/binary"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -49,12 +50,10 @@ func plain(text string) bool {
 // odd is where the first byte stands, from i on, that is no printable ASCII; len(text): nowhere. It takes
 // eight bytes at a time.
 func odd(text string, i int) int {
-	const ones = 0x0101010101010101
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(text); i += 8 {
-		t := text[i : i+8]
-		w := uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 |
-			uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
-		if (w|(w-ones*' ')|(w+ones))&(ones*0x80) != 0 { // a high bit is set, or gets set below space and above ~
+		w := binary.LittleEndian.Uint64([]byte(text[i : i+8]))
+		if (w|(w-ones*' ')|(w+ones))&highs != 0 { // a high bit is set, or gets set below space and above ~
 			break
 		}
 	}
