@@ -1,6 +1,7 @@
 package postings
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -17,8 +18,8 @@ func keyOf(term int64) uint64 { return uint64(term) ^ 1<<63 } //nolint:gosec // 
 
 func termOf(key uint64) int64 { return int64(key ^ 1<<63) } //nolint:gosec // same bits
 
-// dealer sorts occurrences by key. Those of one key keep their order. Keys are hashes and so lie evenly over their range:
-// they are dealt out to buckets by their first bits, which leaves next to nothing to sort.
+// dealer sorts occurrences by key, then chunk. Keys are hashes and so lie evenly over their range: they are dealt out to
+// buckets by their first bits, which leaves next to nothing to sort and takes a quarter of the time of sorting all.
 type dealer struct {
 	shift uint     // key>>shift is the bucket
 	at    []uint32 // by bucket: how many there are; once all are counted, where the next goes
@@ -39,13 +40,11 @@ func newDealer(total int) *dealer {
 
 func (d *dealer) count(key uint64) { d.at[key>>d.shift]++ }
 
-func (d *dealer) counted() { starts(d.at) }
-
-// starts makes the sizes of buckets the places where they begin.
-func starts(sizes []uint32) {
+// counted makes the sizes of the buckets the places where they begin.
+func (d *dealer) counted() {
 	at := uint32(0)
-	for i, n := range sizes {
-		sizes[i] = at
+	for i, n := range d.at {
+		d.at[i] = at
 		at += n
 	}
 }
@@ -58,45 +57,18 @@ func (d *dealer) deal(o occurrence) {
 
 // sorted returns the occurrences, all of which were counted and dealt, in order.
 func (d *dealer) sorted() []occurrence {
-	var spare []occurrence
 	from := uint32(0)
 	for _, to := range d.at {
-		spare = sortKeys(d.occs[from:to], spare, d.shift)
+		if bucket := d.occs[from:to]; len(bucket) <= fewKeys {
+			insertionSort(bucket)
+		} else { // of a common term, mostly
+			slices.SortFunc(bucket, func(a, b occurrence) int {
+				return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.ord, b.ord))
+			})
+		}
 		from = to
 	}
 	return d.occs
-}
-
-// sortKeys sorts occurrences whose keys have the same bits from shift on. spare is working memory, returned grown if need
-// be.
-func sortKeys(occs, spare []occurrence, shift uint) []occurrence {
-	switch {
-	case len(occs) < 2:
-		return spare
-	case len(occs) <= fewKeys:
-		insertionSort(occs)
-		return spare
-	case !slices.ContainsFunc(occs, func(o occurrence) bool { return o.key != occs[0].key }): // a common term
-		return spare
-	}
-	next := max(shift, 8) - 8
-	var at [1 << 8]uint32
-	for _, o := range occs {
-		at[uint8(o.key>>next)]++
-	}
-	starts(at[:])
-	spare = append(spare[:0], occs...)
-	for _, o := range spare {
-		to := &at[uint8(o.key>>next)]
-		occs[*to] = o
-		*to++
-	}
-	from := uint32(0)
-	for _, to := range at {
-		spare = sortKeys(occs[from:to], spare, next)
-		from = to
-	}
-	return spare
 }
 
 func insertionSort(occs []occurrence) {
