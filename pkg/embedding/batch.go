@@ -1,6 +1,7 @@
 package embedding
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strings"
 	"sync"
@@ -38,14 +39,11 @@ func (b BatchLimits) withDefaults() BatchLimits {
 func EstimateTokens(text string) int {
 	wide := 0   // characters of several bytes
 	narrow := 0 // and of one
-	for len(text) >= 8 {
-		if high := eight(text) & 0x8080808080808080; high == 0 {
-			narrow += 8
-		} else {
-			narrow += 8 - bits.OnesCount64(high)
-			wide += bits.OnesCount64(high & (eight(text) << 1)) // such a character begins with two bits set, and goes on with one
-		}
-		text = text[8:]
+	for ; len(text) >= 8; text = text[8:] {
+		w := binary.LittleEndian.Uint64([]byte(text[:8]))
+		high := w & 0x8080808080808080
+		narrow += 8 - bits.OnesCount64(high)
+		wide += bits.OnesCount64(high & (w << 1)) // a character begins with two bits set, and goes on with one
 	}
 	for i := range len(text) {
 		switch {
@@ -56,13 +54,6 @@ func EstimateTokens(text string) int {
 		}
 	}
 	return narrow/4 + wide + 1
-}
-
-// eight is the first eight bytes of a text.
-func eight(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // load is the size of a run of texts in all measures.

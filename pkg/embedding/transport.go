@@ -90,16 +90,18 @@ func (d *doer) take(res *http.Response, x *exchange) {
 	buf.Reset()
 	buf.Grow(int(min(max(res.ContentLength, 0), maxAhead)) + bytes.MinRead)
 	_, err := buf.ReadFrom(res.Body)
-	if err == nil {
-		if vectors, rest, ok := cutVectors(buf.Bytes(), x.texts); ok {
-			x.vectors = vectors
-			d.buffers.Put(buf)
-			res.Body = readCloser{bytes.NewReader(rest), res.Body}
-			return
-		}
-		err = io.EOF
+	if err != nil {
+		res.Body = readCloser{io.MultiReader(buf, failing{err}), res.Body}
+		return
 	}
-	res.Body = readCloser{io.MultiReader(buf, failing{err}), res.Body}
+	vectors, rest, ok := cutVectors(buf.Bytes(), x.texts)
+	if !ok {
+		res.Body = readCloser{buf, res.Body} // which keeps the buffer
+		return
+	}
+	x.vectors = vectors
+	d.buffers.Put(buf)
+	res.Body = readCloser{bytes.NewReader(rest), res.Body}
 }
 
 type readCloser struct {

@@ -32,20 +32,13 @@ func DecodeVector(b []byte) ([]float32, error) {
 	return v, nil
 }
 
-// norm is the length of the vector; NaN or infinite when a value is. Four sums keep a processor busier than one; the
-// conversions forbid fusing, so that every CPU has the same result.
+// norm is the length of the vector; NaN or infinite when a value is.
 func norm(v []float32) float64 {
-	var a, b, c, d float64
-	for ; len(v) >= 4; v = v[4:] {
-		a += float64(float64(v[0]) * float64(v[0]))
-		b += float64(float64(v[1]) * float64(v[1]))
-		c += float64(float64(v[2]) * float64(v[2]))
-		d += float64(float64(v[3]) * float64(v[3]))
-	}
+	var sum float64
 	for _, x := range v {
-		a += float64(float64(x) * float64(x))
+		sum += float64(float64(x) * float64(x)) // the conversion forbids fusing, equal on every CPU
 	}
-	return math.Sqrt(a + b + c + d)
+	return math.Sqrt(sum)
 }
 
 // unitTolerance is how far from length 1 a vector of a normalised space may be as sent.
