@@ -4,18 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // EncodeVector gives the vector as little-endian 32-bit floats, 4 bytes a dimension.
-func EncodeVector(v []float32) []byte { return AppendVector(make([]byte, 0, 4*len(v)), v) }
-
-// AppendVector appends what EncodeVector gives.
-func AppendVector(out []byte, v []float32) []byte {
-	at := len(out)
-	out = slices.Grow(out, 4*len(v))[:at+4*len(v)]
+func EncodeVector(v []float32) []byte {
+	out := make([]byte, 4*len(v))
 	for i, x := range v {
-		binary.LittleEndian.PutUint32(out[at+4*i:], math.Float32bits(x))
+		binary.LittleEndian.PutUint32(out[4*i:], math.Float32bits(x))
 	}
 	return out
 }

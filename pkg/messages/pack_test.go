@@ -225,8 +225,5 @@ func TestPassageText(t *testing.T) {
 		if got := s.PassageText(context, "text"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if got := s.AppendPassage([]byte("before "), context, "text"); string(got) != "before "+want {
-			t.Errorf("got %q, want %q behind what was there", got, want)
-		}
 	}
 }

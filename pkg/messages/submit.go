@@ -98,10 +98,7 @@ func decodeIngest(body []byte, v any) error {
 	if !utf8.Valid(body) {
 		return &Error{Code: CodeInvalidEncoding, Field: "body", Message: "is not valid UTF-8"}
 	}
-	if readStrict(body, v) {
-		return nil
-	}
-	return decodeSlowly(body, v)
+	return DecodeStrict(body, v)
 }
 
 func submitFromHeaders(get func(string) string, body []byte) (*Submit, error) {

@@ -74,15 +74,6 @@ func (s Space) PassageText(context, text string) string {
 	return s.PassagePrefix + context + "\n" + text
 }
 
-// AppendPassage appends what PassageText returns.
-func (s Space) AppendPassage(dst []byte, context, text string) []byte {
-	dst = append(dst, s.PassagePrefix...)
-	if context != "" {
-		dst = append(append(dst, context...), '\n')
-	}
-	return append(dst, text...)
-}
-
 // ParseWork asks for a stored version to be parsed, chunked and staged.
 type ParseWork struct {
 	Ref

@@ -51,13 +51,16 @@ func (h *Handler) Handle(ctx context.Context, in messages.EmbedWork) (messages.I
 	if err != nil {
 		return messages.IndexWork{}, err
 	}
-	vectors := make([][]float32, len(in.Chunks))
+	out := messages.IndexWork{Ref: in.Ref, Part: in.Part, Parts: in.Parts, Vectors: make([]messages.IndexVector, len(in.Chunks))}
 	var texts []string
 	var missing []int
 	for i, c := range in.Chunks {
-		if vectors[i] = h.kept.get(space, c.Text); vectors[i] == nil {
-			texts, missing = append(texts, c.Text), append(missing, i)
+		out.Vectors[i].Ordinal = c.Ordinal
+		if v := h.kept.get(space, c.Text); v != nil {
+			out.Vectors[i].Vector = embedding.EncodeVector(v)
+			continue
 		}
+		texts, missing = append(texts, c.Text), append(missing, i)
 	}
 	result, err := provider.Embed(ctx, space, embedding.Batch, texts)
 	if err != nil {
@@ -68,24 +71,11 @@ func (h *Handler) Handle(ctx context.Context, in messages.EmbedWork) (messages.I
 		return messages.IndexWork{}, err
 	}
 	for k, i := range missing {
-		vectors[i] = result.Vectors[k]
+		out.Vectors[i].Vector = embedding.EncodeVector(result.Vectors[k])
 	}
+	out.Tokens = result.Usage.Tokens
 	h.kept.drop(space, in.Chunks)
-	return messages.IndexWork{
-		Ref: in.Ref, Part: in.Part, Parts: in.Parts, Tokens: result.Usage.Tokens, Vectors: encoded(in.Chunks, vectors, space.Dims),
-	}, nil
-}
-
-// encoded gives each chunk its vector, all in one piece of memory.
-func encoded(chunks []messages.EmbedChunk, vectors [][]float32, dims int) []messages.IndexVector {
-	out := make([]messages.IndexVector, len(chunks))
-	all := make([]byte, 0, 4*dims*len(chunks))
-	for i, v := range vectors {
-		at := len(all)
-		all = embedding.AppendVector(all, v)
-		out[i] = messages.IndexVector{Ordinal: chunks[i].Ordinal, Vector: all[at:len(all):len(all)]}
-	}
-	return out
+	return out, nil
 }
 
 // check refuses a message that can never be answered.

@@ -283,17 +283,16 @@ type stager struct {
 	analyzer *lexical.Analyzer
 	space    messages.Space
 	title    string
-	passage  []byte           // what the model sees of a chunk, used again
 	lex      lexical.Document // used again
 }
 
 func (r *stager) staged(c chunk.Chunk) (s pgstore.StagedChunk, truncated bool) {
 	text := joinContext(r.title, c.Context)
 	r.analyzer.Fill(&r.lex, text, c.Text)
-	r.passage = r.space.AppendPassage(r.passage[:0], text, c.Text)
+	passage := r.space.PassageText(text, c.Text)
 	return pgstore.StagedChunk{
 		Ordinal: c.Ordinal, PageFrom: c.PageFrom, PageTo: c.PageTo, Tokens: c.Tokens, HeadingPath: c.HeadingPath,
-		Context: text, Content: c.Text, Hash: sha256.Sum256(r.passage), Origin: originOf(c), Lex: pgstore.NewTSVector(r.lex), LexLen: r.lex.Length,
+		Context: text, Content: c.Text, Hash: sha256.Sum256([]byte(passage)), Origin: originOf(c), Lex: pgstore.NewTSVector(r.lex), LexLen: r.lex.Length,
 	}, r.lex.Truncated
 }
 
