@@ -1,12 +1,19 @@
 package pgstore
 
-import "github.com/weir-project/weir/pkg/postings"
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-project/weir/pkg/postings"
+)
 
 // Query gives tests the text of a fixed statement.
 func Query(name string) string { return query(name) }
 
 // ReuseFrom gives tests the statement that takes known vectors from a generation.
 func ReuseFrom(generation int64) string { return reuseFrom(generation) }
+
+// AgePlans has searches on a connection find its plans too old.
+func AgePlans(conn *pgx.Conn) { delete(conn.PgConn().CustomData(), plansMade) }
 
 // SQL is a statement with its arguments.
 type SQL struct {

@@ -13,7 +13,18 @@ import (
 func filled(t *testing.T, documents int, analyzed bool) *env {
 	t.Helper()
 	e := newEnv(t)
-	sqls := []string{
+	fill(e, documents)
+	if analyzed {
+		if _, err := e.pool.Exec(t.Context(), `VACUUM ANALYZE`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e
+}
+
+func fill(e *env, documents int) {
+	e.t.Helper()
+	for _, sql := range []string{
 		`INSERT INTO documents (kb_id, subspace, doc_id, version, status, order_ns, order_seq)
 			SELECT id, '_default', i::text, 1, CASE WHEN i % 2 = 0 THEN 'Indexing' ELSE 'Pending' END, 0, i FROM knowledge_bases, generate_series(1, ` + fmt.Sprint(documents) + `) i`,
 		`INSERT INTO document_versions (document_key, version, kb_id, generation, title, oss_key, content_type, metadata, typed, sha256, size_bytes)
@@ -27,16 +38,11 @@ func filled(t *testing.T, documents int, analyzed bool) *env {
 		`INSERT INTO staged_vectors SELECT v.generation, document_key, 1, 0, '[1,0,0,0]' FROM document_versions v`,
 		`INSERT INTO chunks (generation, chunk_id, document_key, version, ordinal, page_from, page_to, tokens, lex_len, embedding, heading_path, context, content, hash, lex)
 			SELECT generation, document_key, document_key, 1, 0, 0, 0, 1, 1, '[1,0,0,0]', '{}', '', '', sha256, '' FROM document_versions`,
-	}
-	if analyzed {
-		sqls = append(sqls, `VACUUM ANALYZE`)
-	}
-	for _, sql := range sqls {
-		if _, err := e.pool.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
+	} {
+		if _, err := e.pool.Exec(e.t.Context(), sql+" ON CONFLICT DO NOTHING"); err != nil {
+			e.t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	return e
 }
 
 var scan = regexp.MustCompile(`(Seq|Index|Index Only) Scan (using \S+ )?on public\.(documents|document_versions|document_receipts|document_builds|blobs|blob_parts|staged_chunks|staged_vectors|chunks_g\d+)\b|Bitmap Index Scan`)

@@ -15,6 +15,10 @@ const (
 	// genericPlans saves planning the same statements again and again: left to itself the planner does,
 	// because it takes a limit that is an argument for a tenth of the table.
 	genericPlans = "SET LOCAL plan_cache_mode = force_generic_plan"
+	// discardPlans has the connection's statements planned anew, for what the tables hold now.
+	discardPlans = "DISCARD PLANS"
+	// plansKept is how long a connection's plans serve: one made for a few rows scans a table for each row it looks for.
+	plansKept = 10 * time.Second
 	// rollbackTimeout bounds the end of a snapshot whose caller is gone.
 	rollbackTimeout = time.Second
 )
@@ -56,9 +60,24 @@ func (s *snapshot) batch() *pgx.Batch {
 		b.Queue(beginSnapshot)
 		if s.generic {
 			b.Queue(genericPlans)
+			s.replan(b)
 		}
 	}
 	return b
+}
+
+// plansMade is where a connection notes when it began to keep plans.
+const plansMade = "pgstore: plans made"
+
+// replan queues the end of the connection's plans when they have served their time.
+func (s *snapshot) replan(b *pgx.Batch) {
+	noted := s.conn.Conn().PgConn().CustomData()
+	made, _ := noted[plansMade].(time.Time)
+	if time.Since(made) < plansKept {
+		return
+	}
+	noted[plansMade] = time.Now()
+	b.Queue(discardPlans)
 }
 
 // run sends a batch and reads all its results.

@@ -40,7 +40,9 @@ type Store struct {
 func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
 
 // Configure prepares a pool's configuration: the vector types are registered on every connection, where
-// the database has them (CheckSchema says so when it has not).
+// the database has them (CheckSchema says so when it has not), and a statement is planned for its arguments and what the
+// tables hold now each time, but where its transaction asks for a plan that is kept. One that Postgres keeps of its own
+// accord is that of the moment it was made, such as a scan of a table that was empty, or locks the partitions of all generations.
 func Configure(cfg *pgxpool.Config) {
 	before := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -53,7 +55,7 @@ func Configure(cfg *pgxpool.Config) {
 		if err := conn.QueryRow(ctx, query("vector_type")).Scan(&exists); err != nil || !exists {
 			return err
 		}
-		if _, err := conn.Exec(ctx, "SET jit = off"); err != nil {
+		if _, err := conn.Exec(ctx, "SET jit = off; SET plan_cache_mode = force_custom_plan"); err != nil {
 			return err
 		}
 		return pgxvec.RegisterTypes(ctx, conn)

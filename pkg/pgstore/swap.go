@@ -188,14 +188,12 @@ func (r *SwapResult) sort(rows []swapRow) []swapRow {
 }
 
 // lockSwap locks the knowledge base against deletion and switches, then the documents in order of key,
-// and only then looks, with a snapshot that sees whatever the locks waited for. Plans are made for the one
-// generation: a kept one would lock the partitions of all.
+// and only then looks, with a snapshot that sees whatever the locks waited for.
 func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finished, h hand) (locked, error) {
 	keys, versions := candidatesOf(finished, false)
 	builds, built := candidatesOf(finished, true)
 	var l locked
 	b := &pgx.Batch{}
-	b.Queue(query("fresh_plans"))
 	b.Queue(query("swap_kb_lock"), generation)
 	b.Queue(query("swap_generations"), generation).Query(func(found pgx.Rows) (err error) {
 		l.generations, err = pgx.CollectRows(found, pgx.RowToStructByPos[generationState])
