@@ -2,10 +2,12 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,56 +22,81 @@ import (
 
 // BenchmarkIngest takes documents through all services, with an embedding server that answers at once,
 // and compares the chunks per second with one connection that copies exactly the final rows of chunks,
-// segments and postings, in batches of 1,000 chunks, on the same database in the same run.
+// segments and postings, in batches of 1,000 chunks, on the same database in the same run. Each round has
+// new documents in a knowledge base of their own, and a copy of its own.
 func BenchmarkIngest(b *testing.B) {
-	for _, c := range []struct{ docs, chunks int }{{2000, 10}, {4000, 1}} {
+	for _, c := range []struct{ docs, chunks, rounds int }{{2000, 10, 5}, {4000, 1, 3}} {
 		b.Run(fmt.Sprintf("docs=%d/chunks=%d", c.docs, c.chunks), func(b *testing.B) {
-			for range b.N {
-				benchmarkIngest(b, c.docs, c.chunks)
-			}
+			service.TuneGC(os.Getenv) // as every service does
+			s := start(b, options{dims: 384, quiet: true, instant: true})
+			reportMedian(b, b.N*c.rounds, func(round int) benchRound { return benchIngest(b, s, round, c.docs, c.chunks) })
 		})
 	}
 }
 
-func benchmarkIngest(b *testing.B, docs, chunks int) {
-	service.TuneGC(os.Getenv) // as every service does
-	s := start(b, options{dims: 384, quiet: true, instant: true})
-	s.createKB(messages.CreateKB{KnowledgeBaseName: "bench"})
-	bodies := benchDocs(docs, chunks)
-	ready := s.readyDocs(docs)
+// benchRound is what it took to write chunks, and to copy their final rows.
+type benchRound struct {
+	chunks             int
+	took, copied       time.Duration // elapsed
+	own, db, dbCopying time.Duration // processor time of this process and of Postgres, and of Postgres while copying
+}
+
+func (r benchRound) share() float64 { return 100 * r.copied.Seconds() / r.took.Seconds() }
+
+// reportMedian runs rounds and reports the one with the median share, and between which the shares were: other programs
+// on the machine meet a round and its copy unequally.
+func reportMedian(b *testing.B, n int, once func(round int) benchRound) {
+	rounds := make([]benchRound, n)
+	for i := range rounds {
+		rounds[i] = once(i)
+	}
+	slices.SortFunc(rounds, func(x, y benchRound) int { return cmp.Compare(x.share(), y.share()) })
+	r := rounds[n/2]
+	perChunk := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(r.chunks) }
+	b.ReportMetric(perChunk(r.own), "own-cpu-µs/chunk")
+	b.ReportMetric(perChunk(r.db), "pg-cpu-µs/chunk")
+	b.ReportMetric(perChunk(r.dbCopying), "copy-pg-µs/chunk")
+	b.ReportMetric(float64(r.chunks)/r.took.Seconds(), "chunks/s")
+	b.ReportMetric(float64(r.chunks)/r.copied.Seconds(), "copied/s")
+	b.ReportMetric(r.share(), "%ofCOPY")
+	b.ReportMetric(rounds[0].share(), "%least")
+	b.ReportMetric(rounds[n-1].share(), "%most")
+	b.ReportMetric(0, "ns/op")
+}
+
+// benchIngest is a round of BenchmarkIngest.
+func benchIngest(b *testing.B, s *system, round, docs, chunks int) benchRound {
+	kb := fmt.Sprint("bench", round)
+	generation := s.createKB(messages.CreateKB{KnowledgeBaseName: kb}).Generation
+	bodies := benchDocs(uint64(round), docs, chunks)
+	ready := s.readyDocs(kb, docs)
+	r := benchRound{chunks: docs * chunks}
 	own, db, begin := ownCPU(), s.postgresCPU(), time.Now()
 	for i, body := range bodies {
-		if _, err := s.js.PublishAsync(messages.SubmitSubject(tenant, "bench"), body); err != nil {
+		if _, err := s.js.PublishAsync(messages.SubmitSubject(tenant, kb), body); err != nil {
 			b.Fatalf("publish %d: %v", i, err)
 		}
 	}
 	select {
 	case <-ready:
 	case <-time.After(5 * time.Minute):
-		b.Fatalf("only %d documents are Ready", s.count("SELECT count(*) FROM documents WHERE status = 'Ready'"))
+		b.Fatalf("only %d documents of all rounds are Ready", s.count("SELECT count(*) FROM documents WHERE status = 'Ready'"))
 	}
-	ingest := time.Since(begin)
-	own, db = ownCPU()-own, s.postgresCPU()-db
-	n := s.count("SELECT count(*) FROM chunks")
-	if n != docs*chunks {
-		b.Fatalf("chunks: got %d, want %d", n, docs*chunks)
+	r.took, r.own, r.db = time.Since(begin), ownCPU()-own, s.postgresCPU()-db
+	if n := s.count("SELECT count(*) FROM chunks WHERE generation = $1", generation); n != r.chunks {
+		b.Fatalf("chunks: got %d, want %d", n, r.chunks)
 	}
-	for s.count("SELECT count(*) FROM lex_segment") > 40 {
-		time.Sleep(20 * time.Millisecond) // the pause of a poll
-	}
-	base := copyFinalRows(b, s, n)
-	b.ReportMetric(float64(own.Microseconds())/float64(n), "own-cpu-µs/chunk")
-	b.ReportMetric(float64(db.Microseconds())/float64(n), "pg-cpu-µs/chunk")
-	b.ReportMetric(float64(n)/ingest.Seconds(), "chunks/s")
-	b.ReportMetric(float64(n)/base.Seconds(), "copied/s")
-	b.ReportMetric(100*base.Seconds()/ingest.Seconds(), "%ofCOPY")
-	b.ReportMetric(0, "ns/op")
+	benchUntil(b, func() bool {
+		return s.count("SELECT count(*) FROM lex_segment WHERE generation = $1", generation) <= 40
+	})
+	r.copied, r.dbCopying = copyFinalRows(b, s, generation, r.chunks)
+	return r
 }
 
-// readyDocs returns a channel that is closed when so many documents have become Ready.
-func (s *system) readyDocs(n int) <-chan struct{} {
+// readyDocs returns a channel that is closed when so many documents of a knowledge base have become Ready.
+func (s *system) readyDocs(kb string, n int) <-chan struct{} {
 	done := make(chan struct{})
-	sub, err := s.nc.Subscribe("weir.events."+tenant+".bench.*.Ready", func(*nats.Msg) {
+	sub, err := s.nc.Subscribe("weir.events."+tenant+"."+kb+".*.Ready", func(*nats.Msg) {
 		if n--; n == 0 {
 			close(done)
 		}
@@ -85,9 +112,9 @@ func (s *system) readyDocs(n int) <-chan struct{} {
 const benchWords = 180
 
 // benchDocs makes Markdown bodies of so many sections, each of which becomes a chunk, of words with a
-// natural spread of frequencies.
-func benchDocs(docs, sections int) [][]byte {
-	rng := rand.New(rand.NewPCG(1, 2))
+// natural spread of frequencies. Another seed makes others.
+func benchDocs(seed uint64, docs, sections int) [][]byte {
+	rng := rand.New(rand.NewPCG(seed, 2))
 	zipf := rand.NewZipf(rng, 1.1, 4, 40_000)
 	out := make([][]byte, docs)
 	for i := range out {
@@ -117,10 +144,11 @@ func word(n uint64) string {
 	return string(letters)
 }
 
-// copyFinalRows copies the live rows into a generation of their own and returns how long the writing took.
-func copyFinalRows(b *testing.B, s *system, n int) time.Duration {
+// copyFinalRows copies a generation's rows, of n chunks, into another and returns how long the writing took, and Postgres's
+// processor time.
+func copyFinalRows(b *testing.B, s *system, from int64, n int) (took, db time.Duration) {
 	ctx := b.Context()
-	kb, err := pgstore.New(s.pool).CreateKB(ctx, pgstore.NewKB{Tenant: tenant, Name: "copy", IndexType: messages.IndexTypeHybrid, Generation: pgstore.Generation{
+	kb, err := pgstore.New(s.pool).CreateKB(ctx, pgstore.NewKB{Tenant: tenant, Name: fmt.Sprint("copy", from), IndexType: messages.IndexTypeHybrid, Generation: pgstore.Generation{
 		Space: &messages.Space{Model: model, Dims: 384, Metric: "cosine"}, Parser: "p1", Analyzer: "lex1",
 	}})
 	if err != nil {
@@ -134,24 +162,24 @@ func copyFinalRows(b *testing.B, s *system, n int) time.Duration {
 	batches := (n + 999) / 1000
 	type table struct{ name, columns, from, order string }
 	tables := []table{
-		{"chunks", "chunk_id, document_key, version, ordinal, page_from, page_to, tokens, lex_len, active, heading_path, context, content, hash, lex, embedding", "chunks WHERE generation <> %d", "chunk_id"},
-		{"lex_posting", "term, seg, n, data", "lex_posting WHERE generation <> %d", "seg, term"},
+		{"chunks", "chunk_id, document_key, version, ordinal, page_from, page_to, tokens, lex_len, active, heading_path, context, content, hash, lex, embedding", "chunks WHERE generation = %d", "chunk_id"},
+		{"lex_posting", "term, seg, n, data", "lex_posting WHERE generation = %d", "seg, term"},
 	}
 	var data [2][][]byte
 	for i, t := range tables {
-		total := s.count(fmt.Sprintf("SELECT count(*) FROM "+t.from, kb.Generation.ID))
+		total := s.count(fmt.Sprintf("SELECT count(*) FROM "+t.from, from))
 		size := (total + batches - 1) / batches
 		for at := 0; at < total; at += size {
 			var buf bytes.Buffer
 			sql := fmt.Sprintf("COPY (SELECT %d::bigint, %s FROM "+t.from+" ORDER BY %s LIMIT %d OFFSET %d) TO STDOUT BINARY",
-				kb.Generation.ID, t.columns, kb.Generation.ID, t.order, size, at)
+				kb.Generation.ID, t.columns, from, t.order, size, at)
 			if _, err := conn.Conn().PgConn().CopyTo(ctx, &buf, sql); err != nil {
 				b.Fatal(err)
 			}
 			data[i] = append(data[i], buf.Bytes())
 		}
 	}
-	db, begin := s.postgresCPU(), time.Now()
+	before, begin := s.postgresCPU(), time.Now()
 	for batch := range batches {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			for i, t := range tables {
@@ -163,20 +191,18 @@ func copyFinalRows(b *testing.B, s *system, n int) time.Duration {
 					return err
 				}
 			}
-			return copySegments(ctx, tx, kb.Generation.ID, batch)
+			return copySegments(ctx, tx, from, kb.Generation.ID, batch)
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	took := time.Since(begin)
-	b.ReportMetric(float64((s.postgresCPU()-db).Microseconds())/float64(n), "copy-pg-µs/chunk")
-	return took
+	return time.Since(begin), s.postgresCPU() - before
 }
 
 // copySegments writes one segment's row; there are about as many as batches.
-func copySegments(ctx context.Context, tx pgx.Tx, generation int64, offset int) error {
+func copySegments(ctx context.Context, tx pgx.Tx, from, into int64, offset int) error {
 	_, err := tx.Exec(ctx, `INSERT INTO lex_segment (generation, n_docs, sum_len, chunk_ids, lens)
-		SELECT $1, n_docs, sum_len, chunk_ids, lens FROM lex_segment WHERE generation <> $1 ORDER BY seg LIMIT 1 OFFSET $2`, generation, offset)
+		SELECT $1, n_docs, sum_len, chunk_ids, lens FROM lex_segment WHERE generation = $2 ORDER BY seg LIMIT 1 OFFSET $3`, into, from, offset)
 	return err
 }

@@ -12,7 +12,7 @@ import (
 func benchIndexed(b *testing.B, docs int) *system {
 	s := start(b, options{dims: 384, quiet: true, instant: true})
 	s.createKB(messages.CreateKB{KnowledgeBaseName: "bench"})
-	for i, body := range benchDocs(docs, 10) {
+	for i, body := range benchDocs(1, docs, 10) {
 		if _, err := s.js.PublishAsync(messages.SubmitSubject(tenant, "bench"), body); err != nil {
 			b.Fatalf("publish %d: %v", i, err)
 		}
@@ -34,25 +34,21 @@ func benchUntil(b *testing.B, done func() bool) {
 // BenchmarkReindex builds 10,000 chunks anew with full reuse, through the stages of every document, and compares the
 // chunks per second with one connection that copies exactly the final rows, as BenchmarkIngest does.
 func BenchmarkReindex(b *testing.B) {
-	const docs = 1000
-	for range b.N {
-		s := benchIndexed(b, docs)
-		n := s.count("SELECT count(*) FROM chunks")
-		base := copyFinalRows(b, s, n)
+	const docs, chunks, rounds = 1000, 10_000, 3
+	s := benchIndexed(b, docs)
+	reportMedian(b, b.N*rounds, func(int) benchRound {
+		r := benchRound{chunks: chunks}
+		live := s.generation("bench")
+		r.copied, r.dbCopying = copyFinalRows(b, s, live, chunks)
 		own, db, begin := ownCPU(), s.postgresCPU(), time.Now()
-		j := s.startJob(messages.StartJob{KnowledgeBaseName: "bench"})
+		j := s.startJob(messages.StartJob{KnowledgeBaseName: "bench", RetainSeconds: new(int64)})
 		benchUntil(b, func() bool { return s.job(j.ID).State == messages.JobDone })
-		took := time.Since(begin)
-		if c := s.job(j.ID).Counts; c.Done != docs || c.Reused != c.Chunks {
+		r.took, r.own, r.db = time.Since(begin), ownCPU()-own, s.postgresCPU()-db
+		if c := s.job(j.ID).Counts; c.Done != docs || c.Chunks != chunks || c.Reused != chunks {
 			b.Fatalf("counts: got %+v, want full reuse", c)
 		}
-		b.ReportMetric(float64((ownCPU()-own).Microseconds())/float64(n), "own-cpu-µs/chunk")
-		b.ReportMetric(float64((s.postgresCPU()-db).Microseconds())/float64(n), "pg-cpu-µs/chunk")
-		b.ReportMetric(float64(n)/took.Seconds(), "chunks/s")
-		b.ReportMetric(float64(n)/base.Seconds(), "copied/s")
-		b.ReportMetric(100*base.Seconds()/took.Seconds(), "%ofCOPY")
-		b.ReportMetric(0, "ns/op")
-	}
+		return r
+	})
 }
 
 // BenchmarkQueryDuringReindex asks one query after the other while another space is built, and compares the times with
