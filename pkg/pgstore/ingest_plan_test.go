@@ -84,7 +84,8 @@ func testPlansOfIngestion(t *testing.T, documents int, analyzed bool) {
 	kept := map[string]string{"stage_reuse": pgstore.ReuseFrom(g)}
 	for _, name := range []string{
 		"intake_lock", "intake_state", "intake_advance", "intake_owner", "intake_drop_versions", "intake_drop_staged", "intake_unsplit",
-		"blob_lock", "parse_begin", "stage_lock", "build_stage_lock", "stage_finish", "ready_events",
+		"intake_metadata", "blob_lock", "receipts_of_version", "split_fence",
+		"parse_begin", "stage_lock", "build_stage_lock", "stage_finish", "build_stage_finish", "ready_events",
 	} {
 		kept[name] = pgstore.Query(name)
 	}

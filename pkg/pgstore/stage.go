@@ -166,18 +166,23 @@ type Staged struct {
 	Stale  bool // it is no longer being worked on
 }
 
-// StageAll is Stage for several in one transaction, or in several where one version occurs more than once.
-// After an error, which may be that of one of them, run them again one by one.
+// StageAll is Stage for several in one transaction, or in several: one of versions and one of builds, each of which locks
+// its documents in order, and more where one version occurs more than once. After an error, which may be that of one of
+// them, run them again one by one.
 func (s *Store) StageAll(ctx context.Context, stagings []Staging) ([]Staged, error) {
 	out := make([]Staged, len(stagings))
 	for _, round := range rounds(stagings, Staging.identity) {
-		w := stagingWrites{out: out}
-		for _, i := range round {
-			w.all = append(w.all, &stagings[i])
-			w.places = append(w.places, i)
-		}
-		if err := s.pipelined(ctx, func(conn *pgxpool.Conn) error { return w.run(ctx, conn) }); err != nil {
-			return nil, fmt.Errorf("stage %s: %w", described(stagings, "versions", func(st Staging) string { return st.Ref.DocID }), err)
+		for _, builds := range []bool{false, true} {
+			w := stagingWrites{out: out, builds: builds}
+			for _, i := range round {
+				w.add(&stagings[i], i)
+			}
+			if len(w.all) == 0 {
+				continue
+			}
+			if err := s.pipelined(ctx, func(conn *pgxpool.Conn) error { return w.run(ctx, conn) }); err != nil {
+				return nil, fmt.Errorf("stage %s: %w", described(stagings, "versions", func(st Staging) string { return st.Ref.DocID }), err)
+			}
 		}
 	}
 	return out, nil

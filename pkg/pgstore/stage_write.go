@@ -11,9 +11,10 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// stagingWrites is the transaction that stages some versions, none twice. Versions and builds differ in where
+// stagingWrites is the transaction that stages some versions or some builds, none twice. They differ in where
 // their state stands.
 type stagingWrites struct {
+	builds bool
 	all    []*Staging
 	places []int // of all, in out
 	out    []Staged
@@ -30,6 +31,13 @@ type foundStaging struct {
 type spaceOf struct {
 	kbID  int64
 	space messages.Space
+}
+
+// add takes what is of its kind.
+func (w *stagingWrites) add(st *Staging, place int) {
+	if st.Ref.Build == w.builds {
+		w.all, w.places = append(w.all, st), append(w.places, place)
+	}
 }
 
 func (w *stagingWrites) run(ctx context.Context, conn *pgxpool.Conn) error {
@@ -62,23 +70,23 @@ func (w *stagingWrites) run(ctx context.Context, conn *pgxpool.Conn) error {
 // hold vectors of their spaces.
 func (w *stagingWrites) open(ctx context.Context, conn *pgxpool.Conn) error {
 	w.found, w.known = make([]foundStaging, len(w.all)), map[spaceOf][]int64{}
-	var locks [2]stagingLocks // of versions and of builds
+	n := len(w.all)
+	keys, versions, generations := make([]int64, n), make([]int64, n), make([]int64, n)
 	for i, st := range w.all {
 		if st.Space != nil {
 			w.known[spaceOf{st.Ref.KBID, *st.Space}] = nil
 		}
-		if st.Ref.Build {
-			locks[1].add(st.Ref, &w.found[i])
-		} else {
-			locks[0].add(st.Ref, &w.found[i])
-		}
+		keys[i], versions[i], generations[i] = st.Ref.DocKey, st.Ref.Version, st.Ref.Generation
+	}
+	lock := query("stage_lock")
+	if w.builds {
+		lock = query("build_stage_lock")
 	}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(query("lookup_plans"))
 	b.Queue(query("async_commit")) // a crash empties the staged tables anyway
-	locks[0].queue(b, "stage_lock")
-	locks[1].queue(b, "build_stage_lock")
+	b.Queue(lock, keys, versions, generations).Query(func(rows pgx.Rows) error { return scanEach(rows, w.found, (*foundStaging).scan) })
 	for at := range w.known {
 		b.Queue(query("generations_of_space"), at.kbID, at.space).Query(func(rows pgx.Rows) (err error) {
 			w.known[at], err = pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -88,29 +96,11 @@ func (w *stagingWrites) open(ctx context.Context, conn *pgxpool.Conn) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
-// stagingLocks are versions to be locked by one statement.
-type stagingLocks struct {
-	keys, versions, generations []int64
-	found                       []*foundStaging
-}
-
-func (l *stagingLocks) add(ref messages.Ref, found *foundStaging) {
-	l.keys, l.versions, l.generations = append(l.keys, ref.DocKey), append(l.versions, ref.Version), append(l.generations, ref.Generation)
-	l.found = append(l.found, found)
-}
-
-func (l *stagingLocks) queue(b *pgx.Batch, statement string) {
-	if len(l.keys) == 0 {
-		return
-	}
-	b.Queue(query(statement), l.keys, l.versions, l.generations).Query(func(rows pgx.Rows) error {
-		return scanEach(rows, l.found, func(f **foundStaging, row pgx.Rows, i *int64) error {
-			var chunks *int
-			err := row.Scan(i, &chunks)
-			(*f).open, (*f).staged = true, chunks != nil
-			return err
-		})
-	})
+func (f *foundStaging) scan(row pgx.Rows, i *int64) error {
+	var chunks *int
+	err := row.Scan(i, &chunks)
+	f.open, f.staged = true, chunks != nil
+	return err
 }
 
 func copyChunks(ctx context.Context, conn *pgxpool.Conn, all []*Staging) error {
