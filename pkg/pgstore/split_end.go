@@ -198,9 +198,10 @@ type SplitEnd struct {
 	Error  *messages.Error
 }
 
-// SplitEnds returns up to limit of them.
-func (s *Store) SplitEnds(ctx context.Context, limit int) ([]SplitEnd, error) {
-	rows, err := s.pool.Query(ctx, query("split_ends"), limit)
+// SplitEnds returns up to limit of them, in order of document and version, from the one behind after;
+// the zero Ref comes before all.
+func (s *Store) SplitEnds(ctx context.Context, after messages.Ref, limit int) ([]SplitEnd, error) {
+	rows, err := s.pool.Query(ctx, query("split_ends"), after.DocKey, after.Version, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list ends of split documents: %w", err)
 	}

@@ -31,7 +31,7 @@ type Store interface {
 	LoadKB(ctx context.Context, tenant, name string) (pgstore.KB, error)
 	DeleteDocument(ctx context.Context, d pgstore.Deletion) (pgstore.Acceptance, error)
 	ForgetLines(ctx context.Context, parent int64, keys []int64) error
-	SplitEnds(ctx context.Context, limit int) ([]pgstore.SplitEnd, error)
+	SplitEnds(ctx context.Context, after messages.Ref, limit int) ([]pgstore.SplitEnd, error)
 }
 
 // Publisher stores messages at once.
@@ -124,20 +124,29 @@ func (e *Ender) end(ctx context.Context, o pgstore.OpenSplit, seen map[version]i
 	return e.store.EndSplit(ctx, o)
 }
 
-// tellAll publishes the ends that were written down, and forgets them then.
+// errNotStored is of the bus, which has been tried for long: other ends would wait as long, for the same.
+var errNotStored = errors.New("store events")
+
+// tellAll publishes the ends that were written down, and forgets them then. One that cannot be told keeps no other from it,
+// unless it is the bus that fails.
 func (e *Ender) tellAll(ctx context.Context) error {
-	for {
-		ends, err := e.store.SplitEnds(ctx, pageSize)
+	var problems []error
+	for after := (messages.Ref{}); ; {
+		ends, err := e.store.SplitEnds(ctx, after, pageSize)
 		if err != nil {
-			return err
+			return errors.Join(append(problems, err)...)
 		}
 		for _, end := range ends {
+			after = end.Ref
 			if err := guard.Call(func() error { return e.tell(ctx, end) }); err != nil {
-				return err
+				problems = append(problems, fmt.Errorf("tell the end of %s: %w", end.Ref.DocID, err))
+				if errors.Is(err, errNotStored) {
+					return errors.Join(problems...)
+				}
 			}
 		}
-		if len(ends) < pageSize {
-			return nil
+		if len(ends) < pageSize || ctx.Err() != nil {
+			return errors.Join(problems...)
 		}
 	}
 }
@@ -161,7 +170,7 @@ func (e *Ender) tell(ctx context.Context, end pgstore.SplitEnd) error {
 	}
 	if len(msgs) > 0 {
 		if _, err := e.publish.PublishAck(ctx, msgs...); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errNotStored, err)
 		}
 	}
 	return e.store.SplitTold(ctx, r)

@@ -22,6 +22,8 @@ type broken struct {
 	lines.Store
 	open  []pgstore.OpenSplit
 	ended []string
+	ends  []pgstore.SplitEnd
+	told  []string
 }
 
 func (b *broken) OpenSplits(context.Context, int64, int) ([]pgstore.OpenSplit, error) {
@@ -50,7 +52,24 @@ func (b *broken) EndSplit(_ context.Context, o pgstore.OpenSplit) error {
 	return nil
 }
 
-func (b *broken) SplitEnds(context.Context, int) ([]pgstore.SplitEnd, error) { return nil, nil }
+func (b *broken) SplitEnds(_ context.Context, after messages.Ref, _ int) ([]pgstore.SplitEnd, error) {
+	if after.DocKey > 0 {
+		return nil, nil
+	}
+	return b.ends, nil
+}
+
+func (b *broken) ReceiptsOf(_ context.Context, key, _ int64) ([]pgstore.Receipt, error) {
+	if key == 1 {
+		panic("broken")
+	}
+	return nil, nil
+}
+
+func (b *broken) SplitTold(_ context.Context, ref messages.Ref) error {
+	b.told = append(b.told, ref.DocID)
+	return nil
+}
 
 func TestAPanicFailsThatDocumentOnly(t *testing.T) {
 	t.Parallel()
@@ -65,5 +84,17 @@ func TestAPanicFailsThatDocumentOnly(t *testing.T) {
 	}
 	if !slices.Equal(b.ended, []string{"sound"}) {
 		t.Errorf("ended %v, want the third", b.ended)
+	}
+}
+
+func TestAnEndThatCannotBeToldKeepsNoOtherBack(t *testing.T) {
+	t.Parallel()
+	b := &broken{ends: []pgstore.SplitEnd{{Ref: messages.Ref{DocID: "poison", DocKey: 1}}, {Ref: messages.Ref{DocID: "sound", DocKey: 2}}}}
+	err := lines.New(b, nil, slog.New(slog.DiscardHandler)).Pass(t.Context())
+	if _, ok := guard.Caught(err); !ok || !strings.Contains(err.Error(), "tell the end of poison: panic: broken") {
+		t.Errorf("got %v, want the panic of the first", err)
+	}
+	if !slices.Equal(b.told, []string{"sound"}) {
+		t.Errorf("told %v, want the second", b.told)
 	}
 }
