@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -133,5 +134,25 @@ func TestAPublishWithoutAnswerIsRepeated(t *testing.T) {
 		case again := <-asked:
 			asked <- again
 		}
+	}
+}
+
+// Every message of a batch has its time, also one that is sent when others have waited in vain.
+func TestEachPublishOfABatchIsRepeatedInTime(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	p := e.publisher(PublisherConfig{AckTimeout: 50 * time.Millisecond, MaxInFlight: 1, NoCreated: true})
+	asked := newTally()
+	if _, err := e.nc.Subscribe("weir.slow", func(m *nats.Msg) {
+		if asked.add(m.Header.Get(messages.HeaderMsgID)) > 1 { // the first time is lost
+			_ = m.Respond([]byte(`{"stream":"S","seq":1}`))
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := p.PublishAck(ctx, Message{Subject: "weir.slow", ID: "a"}, Message{Subject: "weir.slow", ID: "b"}); err != nil {
+		t.Errorf("asked %v: %v", asked.n, err)
 	}
 }

@@ -143,7 +143,7 @@ func (b *batch) settle(a answer) {
 	b.count(b.p.metrics.published.Add, 1)
 }
 
-// expire gives up on what has waited since before until, and sets the clock for the rest.
+// expire gives up on what has waited since before until, and sets the clock for the rest, or for what is sent next.
 func (b *batch) expire(until time.Time, err error) {
 	for _, i := range b.todo {
 		m := b.wire[i]
@@ -157,6 +157,7 @@ func (b *batch) expire(until time.Time, err error) {
 			b.settle(answer{index: i, err: err})
 		}
 	}
+	b.late.Reset(b.p.cfg.AckTimeout)
 }
 
 func (b *batch) fail(i int, err error) {
