@@ -17,12 +17,13 @@ type hand struct {
 	done chan struct{}
 }
 
-// run returns when f has. f must not panic.
+// run returns when f has, or has ended its goroutine. f must not panic.
 func (c *crew) run(f func()) {
 	h := c.take()
 	h.work <- f
-	<-h.done
-	c.giveBack(h)
+	if _, stays := <-h.done; stays {
+		c.giveBack(h)
+	}
 }
 
 func (c *crew) take() *hand {
@@ -35,6 +36,7 @@ func (c *crew) take() *hand {
 	}
 	h := &hand{work: make(chan func()), done: make(chan struct{})}
 	go func() {
+		defer close(h.done)
 		for f := range h.work {
 			f()
 			h.done <- struct{}{}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -41,5 +42,17 @@ func TestACrewHasAsManyHandsAsEverWorkedAtOnce(t *testing.T) {
 	ended.Wait()
 	if len(c.idle) != 0 {
 		t.Errorf("%d hands after the end", len(c.idle))
+	}
+}
+
+func TestAFunctionThatEndsItsGoroutineEndsNoCrew(t *testing.T) {
+	t.Parallel()
+	var c crew
+	defer c.close()
+	c.run(runtime.Goexit)
+	ran := false
+	c.run(func() { ran = true })
+	if !ran || len(c.idle) != 1 {
+		t.Errorf("ran: %v; %d hands, want 1", ran, len(c.idle))
 	}
 }

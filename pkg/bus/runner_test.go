@@ -423,3 +423,27 @@ func TestAStageStoppedBeforeItBeganEndsCleanly(t *testing.T) {
 		}
 	}
 }
+
+// A run whose time is over may take a moment to find that it met an outage: that counts as one all the same.
+func TestAnOutageFoundAfterTheTimeIsOverBurnsNoDelivery(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	e.publish("t", "kb", "m", 1)
+	st := parseStage()
+	st.Timeout = 100 * time.Millisecond
+	var worst atomic.Int64
+	var runs atomic.Int64
+	e.run(SubscriberConfig{Stage: st}, func(ctx context.Context, d Delivery) ([]Message, error) {
+		worst.Store(max(worst.Load(), int64(d.Delivered)))
+		if runs.Add(1) > 2 {
+			return nil, nil
+		}
+		<-ctx.Done()
+		time.Sleep(3 * watchEvery) // part of the case: the time of the run has been seen to be over
+		return nil, Pause(ctx.Err(), 10*time.Millisecond)
+	})
+	eventually(t, 10*time.Second, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	if runs.Load() != 3 || worst.Load() != 1 {
+		t.Errorf("%d runs in %d deliveries, want 3 in one", runs.Load(), worst.Load())
+	}
+}

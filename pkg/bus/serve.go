@@ -183,9 +183,9 @@ func (s *Subscriber) watch(over <-chan struct{}) {
 	}
 }
 
-// lookAt signals progress when it is due. It cancels a handler whose time is over and, when that does not help,
-// gives its message to somebody else. The worker stays taken until the handler returns: that bounds what
-// hung handlers hold.
+// lookAt signals progress when it is due. It cancels a handler whose time is over, which a [Runner] does itself, run by
+// run, and, when that does not help, gives its message to somebody else. The worker stays taken until the handler
+// returns: that bounds what hung handlers hold.
 func (s *Subscriber) lookAt(l *lease, late *sync.WaitGroup) {
 	if l.progressDue(s.progressEvery() - s.lookEvery()) {
 		s.answer(progressReply(s.nc, l.wire.Reply))
@@ -193,10 +193,13 @@ func (s *Subscriber) lookAt(l *lease, late *sync.WaitGroup) {
 	if !l.overdue(0) {
 		return
 	}
-	l.cancel(ErrHandlerTimeout)
+	if !s.runner {
+		l.cancel(ErrHandlerTimeout)
+	}
 	if !l.overdue(cancelGrace) || !l.claim() {
 		return
 	}
+	l.cancel(ErrHandlerTimeout)
 	s.metrics.add(s.metrics.stuck)
 	s.cfg.Log.Error("handler ignores its deadline", "msg_id", l.id(), "delivery", l.delivery.Delivered)
 	late.Go(func() { // the last try is published as a dead letter first
