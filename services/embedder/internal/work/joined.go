@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -65,23 +66,27 @@ func (j *Joined) of(space embedding.Space) *batch.Joiner[[]string, embedding.Res
 		Parallel: j.parallel, Timeout: joinedTimeout, Linger: linger,
 		MaxCost: fullRequest, Cost: func(texts []string) int64 { return int64(fullRequest * j.limits(space).Share(texts)) },
 	}, func(ctx context.Context, calls [][]string) ([]batch.Result[embedding.Result], error) {
-		return j.together(ctx, space, calls), nil
+		return j.together(ctx, space, calls)
 	})
 	j.spaces[space] = made
 	return made
 }
 
-// together embeds the texts of several calls. An error is everybody's, with the vectors that each got before it.
-func (j *Joined) together(ctx context.Context, space embedding.Space, calls [][]string) []batch.Result[embedding.Result] {
+// together embeds the texts of several calls. An error is everybody's, with the vectors that each got before it; but a bad
+// answer may be of one text's making, so each call is made alone then.
+func (j *Joined) together(ctx context.Context, space embedding.Space, calls [][]string) ([]batch.Result[embedding.Result], error) {
 	all := slices.Concat(calls...)
 	result, err := j.within.Embed(ctx, space, embedding.Batch, all)
+	if len(calls) > 1 && errors.Is(err, embedding.ErrBadAnswer) {
+		return nil, err
+	}
 	out := make([]batch.Result[embedding.Result], len(calls))
 	at := 0
 	for i, texts := range calls {
 		out[i] = batch.Result[embedding.Result]{Out: cut(result, at, len(texts), len(all)), Err: err}
 		at += len(texts)
 	}
-	return out
+	return out, nil
 }
 
 // cut is a call's part of a result over all texts.

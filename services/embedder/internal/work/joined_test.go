@@ -13,7 +13,8 @@ import (
 	"github.com/weir-project/weir/services/embedder/internal/work"
 )
 
-// gated holds its calls until they are let go, refuses texts that begin with "bad", and fails after the text "end".
+// gated holds its calls until they are let go, refuses texts that begin with "bad", breaks over "poison", and fails after
+// the text "end".
 type gated struct {
 	mu    sync.Mutex
 	calls [][]string
@@ -29,8 +30,11 @@ func (g *gated) Embed(_ context.Context, _ embedding.Space, _ embedding.Lane, te
 	<-g.gate
 	r := embedding.Result{Vectors: make([][]float32, len(texts)), Rejected: map[int]error{}, Usage: embedding.Usage{Tokens: 10 * len(texts)}}
 	for i, text := range texts {
-		if text == "end" {
+		switch text {
+		case "end":
 			return r, embedding.ErrUnavailable
+		case "poison":
+			return r, embedding.ErrBadAnswer
 		}
 		if strings.HasPrefix(text, "bad") {
 			r.Rejected[i] = fmt.Errorf("refused %s", text)
@@ -125,4 +129,18 @@ func TestTextsThatFillARequestAreNotJoined(t *testing.T) {
 	}
 	close(g.gate)
 	wg.Wait()
+}
+
+func TestATextThatTheServerBreaksOverFailsItsMessageAlone(t *testing.T) {
+	g := newGated()
+	out := joined(t, g, []string{"a"}, []string{"poison"}, []string{"b"})
+	for i, want := range []error{nil, embedding.ErrBadAnswer, nil} {
+		got := out[i]
+		if !errors.Is(got.err, want) || want == nil && (got.err != nil || len(got.result.Vectors) != 1) {
+			t.Errorf("call %d: got %d vectors, %v, want %v", i, len(got.result.Vectors), got.err, want)
+		}
+	}
+	if len(g.calls) != 5 {
+		t.Errorf("requests: got %v, want the first alone, the others in one, then each alone", g.calls)
+	}
 }
