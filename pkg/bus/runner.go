@@ -49,9 +49,15 @@ func NewRunner(js jetstream.JetStream, pub *Publisher, handler Handler, cfg Subs
 }
 
 // Run serves the stage until ctx is done, then drains. It returns nil on a clean stop, or why the
-// stage ended by itself: [ErrConsumerMissing]. Call it once.
+// stage cannot be served or ended by itself: [ErrConsumerMissing]. Call it once.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.crew.close()
+	if err := r.sub.prepare(ctx); err != nil { // in the router, it would leave a goroutine of that behind
+		if ctx.Err() != nil {
+			return nil // stopped before it began
+		}
+		return err
+	}
 	err := r.router.Run(ctx)
 	return errors.Join(err, r.sub.Close(), r.sub.Err())
 }

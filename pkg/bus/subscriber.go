@@ -93,6 +93,7 @@ type Subscriber struct {
 	wake     chan struct{} // there are some
 	leases   sync.WaitGroup
 	runner   bool // a Runner takes every message at once and calls end
+	prepared *dispatcher
 
 	heldMu sync.Mutex
 	held   map[*lease]struct{}
@@ -131,7 +132,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	if s.started {
 		return nil, fmt.Errorf("subscribe to %q: subscribed already", topic)
 	}
-	d, err := newDispatcher(ctx, s)
+	err := s.prepare(ctx)
 	if err != nil && ctx.Err() != nil { // stopped before it began
 		s.started = true
 		close(s.done)
@@ -139,11 +140,22 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 		return s.out, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("subscribe to %q: %w", topic, err)
+		return nil, err
 	}
 	s.started = true
-	go s.run(ctx, d)
+	go s.run(ctx, s.prepared)
 	return s.out, nil
+}
+
+// prepare looks up what Subscribe needs, unless that is done.
+func (s *Subscriber) prepare(ctx context.Context) (err error) {
+	if s.prepared == nil {
+		s.prepared, err = newDispatcher(ctx, s)
+	}
+	if err != nil {
+		return fmt.Errorf("subscribe to %q: %w", s.cfg.Stage.Name, err)
+	}
+	return nil
 }
 
 func (s *Subscriber) run(ctx context.Context, d *dispatcher) {

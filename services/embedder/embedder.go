@@ -17,7 +17,6 @@ import (
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding"
-	"github.com/weir-project/weir/pkg/guard"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/services/embedder/internal/query"
@@ -162,11 +161,8 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("embedder: %w", err)
 	}
-	g, both := guard.WithContext(ctx)
-	g.Go(func() error { return s.runner.Run(both) })
-	g.Go(func() error { return s.serveQueries(both) })
-	if err := g.Wait(); err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) { // stopped while starting
-		return err
+	if err := s.host().Run(ctx); err != nil {
+		return fmt.Errorf("embedder: %w", err)
 	}
 	return nil
 }

@@ -3,45 +3,22 @@ package embedder
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// serveQueries answers requests for query vectors, once work is served too, until ctx is done, and then
-// those under way.
-func (s *Service) serveQueries(ctx context.Context) error {
-	select {
-	case <-s.runner.Running():
-	case <-ctx.Done():
-		return nil
+// host is what the service does on the bus.
+func (s *Service) host() bus.Host {
+	return bus.Host{
+		Runners: []*bus.Runner{s.runner}, Requests: s.deps.Requests, DrainTimeout: s.cfg.DrainTimeout, Ready: s.deps.Ready,
+		Info:    bus.ServiceInfo{Name: "weir-embedder", Version: messages.Version, Description: "vectors of query texts"},
+		Options: bus.ServiceOptions{MaxConcurrent: s.cfg.Queries, Telemetry: s.telemetry()},
+		Endpoints: []bus.Endpoint{{
+			Name: "embed", Subject: messages.SubjectEmbed, Priority: true, Handler: s.answer,
+			Metadata: messages.EndpointMetadata(messages.EmbedRequest{}, messages.EmbedReply{}),
+		}},
 	}
-	rpc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
-		Name: "weir-embedder", Version: "1.0.0", Description: "vectors of query texts",
-	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Queries, Telemetry: s.telemetry()})
-	if err != nil {
-		return fmt.Errorf("serve query vectors: %w", err)
-	}
-	err = rpc.AddEndpoint(bus.Endpoint{
-		Name: "embed", Subject: messages.SubjectEmbed, QueueGroup: "weir-embedder", Priority: true, Handler: s.answer,
-		Metadata: messages.EndpointMetadata(messages.EmbedRequest{}, messages.EmbedReply{}),
-	})
-	if err == nil {
-		if s.deps.Ready != nil {
-			s.deps.Ready()
-		}
-		<-ctx.Done()
-	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
-	defer cancel()
-	if stopErr := rpc.Stop(drain); err == nil && stopErr != nil {
-		err = stopErr
-	}
-	if err != nil {
-		return fmt.Errorf("serve query vectors: %w", err)
-	}
-	return nil
 }
 
 // answer is the endpoint's handler.

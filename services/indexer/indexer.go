@@ -57,9 +57,6 @@ func (d Deps) withDefaults() Deps {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
-	if d.Ready == nil {
-		d.Ready = func() {}
-	}
 	return d
 }
 
@@ -157,21 +154,18 @@ func done(err error) bool { return errors.Is(err, pgstore.ErrStale) }
 func (s *Service) Run(ctx context.Context) error {
 	defer s.committer.Close()
 	err := s.run(ctx)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // stopped before everything had started
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) { // stopped before everything had started
+		return nil
 	}
-	return err
+	return fmt.Errorf("indexer: %w", err)
 }
 
 func (s *Service) run(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
-		return fmt.Errorf("indexer: %w", err)
+		return err
 	}
 	g, ctx := guard.WithContext(ctx)
-	for _, r := range s.runners {
-		g.Go(func() error { return r.Run(ctx) })
-	}
-	g.Go(func() error { return s.serve(ctx) })
+	g.Go(func() error { return s.host().Run(ctx) })
 	g.Go(func() error { return s.reconcile(ctx) })
 	g.Go(func() error { return s.merger.Run(ctx, s.cfg.HousekeepingEvery) })
 	g.Go(func() error { return s.keeper.Run(ctx, s.cfg.HousekeepingEvery) })
@@ -206,45 +200,13 @@ func (s *Service) reconcile(ctx context.Context) error {
 	}
 }
 
-// started waits until every stage is served and the server knows the endpoints.
-func (s *Service) started(ctx context.Context) error {
-	for _, r := range s.runners {
-		select {
-		case <-r.Running():
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// host is what the service does on the bus.
+func (s *Service) host() bus.Host {
+	return bus.Host{
+		Runners: s.runners, Requests: s.deps.Requests, Endpoints: s.endpoints(), DrainTimeout: s.cfg.DrainTimeout, Ready: s.deps.Ready,
+		Info:    bus.ServiceInfo{Name: "weir-indexer", Version: messages.Version, Description: "changes knowledge bases, and looks after dead letters"},
+		Options: bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Outage: pgstore.Retryable, Telemetry: s.telemetry()},
 	}
-	flush, cancel := context.WithTimeout(ctx, s.cfg.DrainTimeout)
-	defer cancel()
-	if err := s.deps.Requests.FlushWithContext(flush); err != nil {
-		return fmt.Errorf("indexer: announce endpoints: %w", err)
-	}
-	return nil
-}
-
-// serve answers requests until ctx is done.
-func (s *Service) serve(ctx context.Context) error {
-	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
-		Name: "weir-indexer", Version: messages.Version, Description: "changes knowledge bases, and looks after dead letters",
-	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Outage: pgstore.Retryable, Telemetry: s.telemetry()})
-	if err != nil {
-		return fmt.Errorf("indexer: %w", err)
-	}
-	for _, e := range s.endpoints() {
-		e.QueueGroup = "weir-indexer"
-		if err := svc.AddEndpoint(e); err != nil {
-			return fmt.Errorf("indexer: %w", err)
-		}
-	}
-	if err := s.started(ctx); err != nil {
-		return errors.Join(err, svc.Stop(ctx))
-	}
-	s.deps.Ready()
-	<-ctx.Done()
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
-	defer cancel()
-	return svc.Stop(stop)
 }
 
 // endpoints is the table of requests.

@@ -56,9 +56,6 @@ func (d Deps) withDefaults() Deps {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
-	if d.Ready == nil {
-		d.Ready = func() {}
-	}
 	return d
 }
 
@@ -146,23 +143,20 @@ func (s *Service) takeIn(ctx context.Context, d bus.Delivery) ([]bus.Message, er
 // error when the database or the streams are older than this program, or a stage ends by itself.
 func (s *Service) Run(ctx context.Context) error {
 	err := s.run(ctx)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // stopped before everything had started
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) { // stopped before everything had started
+		return nil
 	}
-	return err
+	return fmt.Errorf("ingester: %w", err)
 }
 
 func (s *Service) run(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
-		return fmt.Errorf("ingester: %w", err)
+		return err
 	}
 	defer s.workers.Close()
 	g, ctx := guard.WithContext(ctx)
 	g.Go(func() error { return s.warm(ctx) })
-	for _, r := range s.runners {
-		g.Go(func() error { return r.Run(ctx) })
-	}
-	g.Go(func() error { return s.serve(ctx) })
+	g.Go(func() error { return s.host().Run(ctx) })
 	return g.Wait()
 }
 
@@ -177,51 +171,21 @@ func (s *Service) check(ctx context.Context) error {
 	})
 }
 
-// started waits until every stage is served and the server knows the endpoints.
-func (s *Service) started(ctx context.Context) error {
-	for _, r := range s.runners {
-		select {
-		case <-r.Running():
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// host is what the service does on the bus.
+func (s *Service) host() bus.Host {
+	return bus.Host{
+		Runners: s.runners, Requests: s.deps.Requests, DrainTimeout: s.cfg.DrainTimeout, Ready: s.deps.Ready,
+		Info:      bus.ServiceInfo{Name: "weir-ingester", Version: messages.Version, Description: "takes documents in and deletes them"},
+		Options:   bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Outage: pgstore.Retryable, Telemetry: s.telemetry()},
+		Endpoints: []bus.Endpoint{s.door(messages.OpSubmit, s.intake.Submit), s.door(messages.OpDelete, s.intake.Delete)},
 	}
-	flush, cancel := context.WithTimeout(ctx, s.cfg.DrainTimeout)
-	defer cancel()
-	if err := s.deps.Requests.FlushWithContext(flush); err != nil {
-		return fmt.Errorf("ingester: announce endpoints: %w", err)
-	}
-	return nil
 }
 
-// serve answers requests until ctx is done.
-func (s *Service) serve(ctx context.Context) error {
-	svc, err := bus.NewService(s.deps.Requests, bus.ServiceInfo{
-		Name: "weir-ingester", Version: messages.Version, Description: "takes documents in and deletes them",
-	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Requests, Outage: pgstore.Retryable, Telemetry: s.telemetry()})
-	if err != nil {
-		return fmt.Errorf("ingester: %w", err)
+func (s *Service) door(op string, act func(context.Context, intake.From) (intake.Verdict, error)) bus.Endpoint {
+	return bus.Endpoint{
+		Name: op, Subject: messages.RPCSubject("*", "*", op), Metadata: messages.OperationMetadata(op),
+		Handler: func(ctx context.Context, r bus.Request) (any, error) { return s.request(ctx, r, act) },
 	}
-	for op, act := range map[string]func(context.Context, intake.From) (intake.Verdict, error){
-		messages.OpSubmit: s.intake.Submit,
-		messages.OpDelete: s.intake.Delete,
-	} {
-		err := svc.AddEndpoint(bus.Endpoint{
-			Name: op, Subject: messages.RPCSubject("*", "*", op), QueueGroup: "weir-ingester", Metadata: messages.OperationMetadata(op),
-			Handler: func(ctx context.Context, r bus.Request) (any, error) { return s.request(ctx, r, act) },
-		})
-		if err != nil {
-			return fmt.Errorf("ingester: %w", err)
-		}
-	}
-	if err := s.started(ctx); err != nil {
-		return errors.Join(err, svc.Stop(ctx))
-	}
-	s.deps.Ready()
-	<-ctx.Done()
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
-	defer cancel()
-	return svc.Stop(stop)
 }
 
 // maxKeyBytes bounds an idempotency key.

@@ -10,9 +10,6 @@ import (
 	"github.com/weir-project/weir/services/retriever/internal/engine"
 )
 
-// queueGroup shares requests among replicas.
-const queueGroup = "weir-retriever"
-
 // operation is a line of the table of endpoints.
 type operation struct {
 	name     string
@@ -42,7 +39,7 @@ func (s *Service) endpoints() []bus.Endpoint {
 			scope = messages.TenantScope
 		}
 		out = append(out, bus.Endpoint{
-			Name: op.name, Subject: messages.RPCSubject("*", scope, op.name), QueueGroup: queueGroup, Priority: op.priority,
+			Name: op.name, Subject: messages.RPCSubject("*", scope, op.name), Priority: op.priority,
 			Metadata: messages.OperationMetadata(op.name),
 			Handler:  op.handle,
 		})

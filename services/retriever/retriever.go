@@ -103,9 +103,6 @@ const replySlack = 16 << 10
 // replyBytes is the room for the data of a reply.
 func (s *Service) replyBytes() int { return int(s.deps.NC.MaxPayload()) - replySlack }
 
-// flushTimeout bounds the wait for the server to know the endpoints.
-const flushTimeout = 10 * time.Second
-
 // Run checks the schema, serves until ctx is done and waits for the requests in hand. It returns nil
 // on a clean stop, and an error when the database was not migrated or the endpoints cannot be served.
 func (s *Service) Run(ctx context.Context) error {
@@ -113,31 +110,17 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := service.Await(ctx, s.deps.Logger, pgstore.Retryable, s.deps.Store.CheckSchema); err != nil {
 		return fmt.Errorf("retriever: %w", err)
 	}
-	rpc, err := bus.NewService(s.deps.NC, bus.ServiceInfo{
-		Name: "weir-retriever", Version: messages.Version, Description: "hybrid retrieval, and reading knowledge bases and documents",
-	}, bus.ServiceOptions{MaxConcurrent: s.cfg.Concurrency, DefaultDeadline: s.cfg.DefaultDeadline, Telemetry: s.telemetry()})
-	if err != nil {
-		return fmt.Errorf("retriever: %w", err)
-	}
-	for _, e := range s.endpoints() {
-		if err = rpc.AddEndpoint(e); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		err = s.deps.NC.FlushTimeout(flushTimeout) // the server knows the endpoints from here on
-	}
-	if err == nil {
-		s.deps.Logger.Info("serving requests")
-		if s.deps.Ready != nil {
-			s.deps.Ready()
-		}
-		<-ctx.Done()
-	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
-	defer cancel()
-	if err = errors.Join(err, rpc.Stop(drain)); err != nil {
+	if err := s.host().Run(ctx); err != nil {
 		return fmt.Errorf("retriever: %w", err)
 	}
 	return nil
+}
+
+// host is what the service does on the bus.
+func (s *Service) host() bus.Host {
+	return bus.Host{
+		Requests: s.deps.NC, Endpoints: s.endpoints(), DrainTimeout: s.cfg.DrainTimeout, Ready: s.deps.Ready,
+		Info:    bus.ServiceInfo{Name: "weir-retriever", Version: messages.Version, Description: "hybrid retrieval, and reading knowledge bases and documents"},
+		Options: bus.ServiceOptions{MaxConcurrent: s.cfg.Concurrency, DefaultDeadline: s.cfg.DefaultDeadline, Telemetry: s.telemetry()},
+	}
 }

@@ -1,0 +1,106 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/messages"
+)
+
+// host is one of a stage and an endpoint, and a channel that is closed when it is ready.
+func (e *env) host(handle Handler, subject string) (Host, <-chan struct{}) {
+	e.t.Helper()
+	r, err := NewRunner(e.js, e.pub, handle, SubscriberConfig{Stage: parseStage(), Workers: 1, DrainTimeout: time.Second})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	ready := make(chan struct{})
+	return Host{
+		Runners: []*Runner{r}, Requests: e.nc, Info: ServiceInfo{Name: "weir-test", Version: "1.0.0"}, DrainTimeout: time.Second,
+		Endpoints: []Endpoint{{Name: "echo", Subject: subject, Handler: func(context.Context, Request) (any, error) { return "there", nil }}},
+		Ready:     func() { close(ready) },
+	}, ready
+}
+
+// hostEnds waits for the end of Run.
+func hostEnds(t *testing.T, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+		return nil
+	}
+}
+
+func TestAHostIsReadyWhenAllIsServedAndStopsCleanly(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	runs := newTally()
+	h, ready := e.host(func(_ context.Context, d Delivery) ([]Message, error) {
+		runs.add(d.ID)
+		return nil, nil
+	}, "test.echo")
+	ctx, stop := context.WithCancel(ctxOf(t))
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatalf("ended before it was ready: %v", err)
+	}
+	var got string
+	if err := (Client{NC: e.connect(), RetryFor: time.Second}).Call(ctx, "test.echo", nil, nil, &got); err != nil || got != "there" {
+		t.Errorf("got %q (%v)", got, err)
+	}
+	e.publish("t", "kb", "m", 3)
+	eventually(t, 10*time.Second, "all messages are handled", func() bool { return runs.keys() == 3 })
+	stop()
+	if err := hostEnds(t, done); err != nil {
+		t.Errorf("got %v, want a clean stop", err)
+	}
+}
+
+func TestAHostEndsWithWhatCannotBeServed(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	idle := func(context.Context, Delivery) ([]Message, error) { return nil, nil }
+	h, ready := e.host(idle, "not a subject")
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctxOf(t)) }()
+	if err := hostEnds(t, done); err == nil {
+		t.Error("an endpoint on no subject: got no error")
+	}
+	if err := e.js.DeleteConsumer(ctxOf(t), messages.StreamParse, "weir-parse-5"); err != nil {
+		t.Fatal(err)
+	}
+	h, _ = e.host(idle, "test.echo")
+	go func() { done <- h.Run(ctxOf(t)) }()
+	if err := hostEnds(t, done); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("without a consumer: got %v", err)
+	}
+	select {
+	case <-ready:
+		t.Error("it was ready")
+	default:
+	}
+}
+
+func TestAHostThatIsStoppedWhileStartingStopsCleanly(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	h, _ := e.host(func(context.Context, Delivery) ([]Message, error) { return nil, nil }, "test.echo")
+	ctx, stop := context.WithCancel(ctxOf(t))
+	stop()
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	if err := hostEnds(t, done); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
