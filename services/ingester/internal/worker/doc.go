@@ -8,7 +8,7 @@
 // it reads a byte of the document; the parent adds a wall clock, a progress clock and a cap on output, and
 // kills the whole group. What a child dies of is a permanent error of its document. A document may have taken
 // its child over, so what that says is bounded and checked: frames are no larger and take no more memory than
-// they may, text is UTF-8, blocks partition it.
+// they may, text is UTF-8 without U+0000, blocks partition it.
 //
 // A process is used for one document. The exception is small plain text: our readers of it are simple
 // loops, and starting a process costs many times what such a document does, so a child that has read

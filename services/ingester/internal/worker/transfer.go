@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
@@ -133,6 +134,10 @@ func (t *transfer) take(ctx context.Context, f *frame, w *watch) error {
 		}
 		t.result.data = append(t.result.data, f.Data...)
 	case frameFail:
+		const most = 2 << 10 // more than any reader says
+		if e := &f.Fail; len(e.Code)+len(e.Message)+len(e.Field)+len(e.Stage) > most {
+			return brokenReader()
+		}
 		t.fail = &f.Fail
 	case frameEnd:
 		return t.close(&f.End)
@@ -171,17 +176,25 @@ func (t *transfer) close(e *end) error {
 	return nil
 }
 
-// sound reports that blocks partition the text, which chunking builds on.
+// sound reports that blocks partition the text, at borders of characters, which chunking builds on.
 func sound(d *parse.Document) bool {
 	at := 0
 	for i := range d.Blocks {
 		b := &d.Blocks[i]
-		if b.Start != at || b.End < at || b.End > len(d.Text) || b.HeaderEnd != 0 && (b.HeaderEnd < b.Start || b.HeaderEnd > b.End) {
+		if b.Start != at || b.End < at || !border(d.Text, b.End) {
+			return false
+		}
+		if b.HeaderEnd != 0 && (b.HeaderEnd < b.Start || b.HeaderEnd > b.End || !border(d.Text, b.HeaderEnd)) {
 			return false
 		}
 		at = b.End
 	}
 	return at == len(d.Text)
+}
+
+// border reports that a character of text, or its end, is at an offset that is not negative.
+func border(text string, at int) bool {
+	return at == len(text) || at < len(text) && utf8.RuneStart(text[at])
 }
 
 func brokenReader() error {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func (w *wire) bytes(v *[]byte) {
 	}
 }
 
-// text that was read is valid UTF-8: it goes into the database.
+// text that was read is valid UTF-8 without U+0000: it goes into the database.
 func (w *wire) text(v *string) {
 	if !w.reading {
 		n := len(*v)
@@ -152,8 +153,8 @@ func (w *wire) text(v *string) {
 		return
 	}
 	*v = string(b)
-	if !utf8.Valid(b) {
-		*v = strings.ToValidUTF8(*v, "\ufffd")
+	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		*v = strings.ReplaceAll(strings.ToValidUTF8(*v, "\ufffd"), "\x00", "")
 	}
 }
 

@@ -133,22 +133,25 @@ func TestAChildGoneWrongEndsInATypedError(t *testing.T) {
 		sent []byte
 		code messages.Code // empty: it is judged by how the child ended
 	}{
-		"nothing":                  {nil, ""},
-		"cut short":                {written(t, &text, &ends)[:20], ""},
-		"frame too long":           {huge, messages.CodeParseLimit},
-		"text over its limit":      {written(t, &long, &long, &ends), messages.CodeParseLimit},
-		"blocks over their limit":  {bytes.Repeat(many, 10), messages.CodeParseLimit},
-		"texts without an end":     {bytes.Repeat(written(t, &frame{Kind: frameText}), 300_000), messages.CodeParseLimit},
-		"longer than its message":  {lying, messages.CodeDamagedDocument},
-		"no such frame":            {[]byte("\x00\x00\x00\x01\x40"), messages.CodeDamagedDocument},
-		"an empty frame":           {make([]byte, 4), messages.CodeDamagedDocument},
-		"more than its fields":     {[]byte("\x00\x00\x00\x02\x02\x00"), messages.CodeDamagedDocument},
-		"an image for nobody":      {written(t, &frame{Kind: frameImage}), messages.CodeDamagedDocument},
-		"text without blocks":      {written(t, &text, &ends), messages.CodeDamagedDocument},
-		"a gap between blocks":     {written(t, &text, blocks(parse.Block{End: 4}, parse.Block{Start: 5, End: 10}), &ends), messages.CodeDamagedDocument},
-		"a block behind the text":  {written(t, &text, blocks(parse.Block{End: 11}), &ends), messages.CodeDamagedDocument},
-		"a block that ends before": {written(t, &text, blocks(parse.Block{End: -1}), &ends), messages.CodeDamagedDocument},
-		"a header behind its rows": {written(t, &text, blocks(parse.Block{End: 10, HeaderEnd: 11}), &ends), messages.CodeDamagedDocument},
+		"nothing":                     {nil, ""},
+		"cut short":                   {written(t, &text, &ends)[:20], ""},
+		"frame too long":              {huge, messages.CodeParseLimit},
+		"text over its limit":         {written(t, &long, &long, &ends), messages.CodeParseLimit},
+		"blocks over their limit":     {bytes.Repeat(many, 10), messages.CodeParseLimit},
+		"texts without an end":        {bytes.Repeat(written(t, &frame{Kind: frameText}), 300_000), messages.CodeParseLimit},
+		"longer than its message":     {lying, messages.CodeDamagedDocument},
+		"no such frame":               {[]byte("\x00\x00\x00\x01\x40"), messages.CodeDamagedDocument},
+		"an empty frame":              {make([]byte, 4), messages.CodeDamagedDocument},
+		"more than its fields":        {[]byte("\x00\x00\x00\x02\x02\x00"), messages.CodeDamagedDocument},
+		"an image for nobody":         {written(t, &frame{Kind: frameImage}), messages.CodeDamagedDocument},
+		"text without blocks":         {written(t, &text, &ends), messages.CodeDamagedDocument},
+		"a gap between blocks":        {written(t, &text, blocks(parse.Block{End: 4}, parse.Block{Start: 5, End: 10}), &ends), messages.CodeDamagedDocument},
+		"a block behind the text":     {written(t, &text, blocks(parse.Block{End: 11}), &ends), messages.CodeDamagedDocument},
+		"a block that ends before":    {written(t, &text, blocks(parse.Block{End: -1}), &ends), messages.CodeDamagedDocument},
+		"a block within a character":  {written(t, &frame{Kind: frameText, Text: "é"}, blocks(parse.Block{End: 1}, parse.Block{Start: 1, End: 2}), &ends), messages.CodeDamagedDocument},
+		"a header within a character": {written(t, &frame{Kind: frameText, Text: "aé"}, blocks(parse.Block{End: 3, HeaderEnd: 2}), &ends), messages.CodeDamagedDocument},
+		"a text with a NUL":           {written(t, &frame{Kind: frameText, Text: "a\x00b"}, blocks(parse.Block{End: 3}), &ends), messages.CodeDamagedDocument},
+		"a header behind its rows":    {written(t, &text, blocks(parse.Block{End: 10, HeaderEnd: 11}), &ends), messages.CodeDamagedDocument},
 	} {
 		tr, err := received(t, test.sent, l)
 		var code messages.Code
@@ -187,11 +190,24 @@ func TestAProcessIsUsedAgainOnlyForSmallTexts(t *testing.T) {
 	}
 }
 
-func TestTextFromAChildIsUTF8(t *testing.T) {
+func TestTextFromAChildIsAsADatabaseTakesIt(t *testing.T) {
 	t.Parallel()
-	tr, err := received(t, written(t, &frame{Kind: frameEnd, End: end{Title: "a\xffb"}}), parse.Limits{})
+	tr, err := received(t, written(t, &frame{Kind: frameEnd, End: end{Title: "a\xffb\x00"}}), parse.Limits{})
 	if got := tr.result.doc.Title; err != nil || got != "a\ufffdb" {
 		t.Errorf("got %q, error %v", got, err)
+	}
+}
+
+func TestWhatAChildSaysOfItsFailureIsShort(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	said := messages.Error{Code: messages.Code(long), Message: long, Field: long, Stage: long}
+	tr, err := received(t, written(t, &frame{Kind: frameFail, Fail: said}, &frame{Kind: frameEnd}), parse.Limits{})
+	if err == nil {
+		err = tr.failure()
+	}
+	if e, ok := messages.AsError(err); !ok || len(err.Error()) > 2000 || len(e.Stage) > 100 {
+		t.Errorf("an error of %d bytes", len(err.Error()))
 	}
 }
 
@@ -225,8 +241,13 @@ func FuzzFrames(f *testing.F) {
 			return
 		}
 		doc := tr.result.doc
-		if len(doc.Text) > limits.TextBytes || !utf8.ValidString(doc.Text) || !sound(&doc) {
+		if len(doc.Text) > limits.TextBytes || !utf8.ValidString(doc.Text) || strings.Contains(doc.Text, "\x00") || !sound(&doc) {
 			t.Errorf("taken: %+v", doc)
+		}
+		for _, b := range doc.Blocks {
+			if !utf8.ValidString(doc.Text[b.Start:b.End]) {
+				t.Errorf("a block within a character: %+v", b)
+			}
 		}
 	})
 }
