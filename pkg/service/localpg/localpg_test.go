@@ -20,53 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// programs returns the directory of Postgres's programs: that of set-up, or that of the test server.
-func programs(t *testing.T) string {
-	t.Helper()
-	file := os.Getenv("WEIR_SETUP")
-	if file == "" {
-		dir, err := statedir.Locate(os.Getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file = dir.Path("setup.json")
-	}
-	if setup, err := statedir.ReadSetup(file); err == nil && setup.Postgres["18"] != "" {
-		return setup.Postgres["18"]
-	}
-	var bin string
-	row := testkit.Tx(t).QueryRow(t.Context(), "SELECT setting FROM pg_config WHERE name = 'BINDIR'")
-	if err := row.Scan(&bin); err != nil {
-		t.Fatalf("find postgres programs: %v", err)
-	}
-	return bin
-}
-
-// place returns a directory that Postgres's user can reach: the one of t.TempDir is closed to others.
-func place(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "weirpg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "pg")
-}
-
 func config(t *testing.T) Config {
 	t.Helper()
 	port, err := statedir.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Bin: programs(t), Dir: place(t), Password: "s3cret", Port: port, Logger: testkit.Logger(t)}
+	return Config{Bin: testkit.PostgresPrograms(t), Dir: filepath.Join(testkit.PublicDir(t), "pg"), Password: "s3cret", Port: port, Logger: testkit.Logger(t)}
 }
 
 func start(t *testing.T, cfg Config) *Cluster {
@@ -220,11 +180,11 @@ func strangerOf(t *testing.T, c *Cluster) int {
 
 func TestMissingProgramsAndStrangeDirectoriesAreRefused(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Bin: t.TempDir(), Dir: place(t), Password: "x", Logger: testkit.Logger(t)}
+	cfg := Config{Bin: t.TempDir(), Dir: filepath.Join(testkit.PublicDir(t), "pg"), Password: "x", Logger: testkit.Logger(t)}
 	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "scripts/setup") {
 		t.Errorf("missing programs: got %v, want the command to run", err)
 	}
-	cfg.Bin = programs(t)
+	cfg.Bin = testkit.PostgresPrograms(t)
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, "data", "something"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -33,7 +32,7 @@ func startPostgres(t *testing.T) *postgres {
 		t.Fatal(err)
 	}
 	p := &postgres{t: t, cfg: localpg.Config{
-		Bin: postgresPrograms(t), Dir: filepath.Join(publicDir(t), "pg"), Password: "s3cret", Port: port,
+		Bin: testkit.PostgresPrograms(t), Dir: filepath.Join(testkit.PublicDir(t), "pg"), Password: "s3cret", Port: port,
 		Logger: slog.New(slog.DiscardHandler),
 	}}
 	p.start()
@@ -43,46 +42,6 @@ func startPostgres(t *testing.T) *postgres {
 		}
 	})
 	return p
-}
-
-// postgresPrograms is the directory of the programs of set-up, or of the test server.
-func postgresPrograms(t *testing.T) string {
-	t.Helper()
-	file := os.Getenv("WEIR_SETUP")
-	if file == "" {
-		dir, err := statedir.Locate(os.Getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file = dir.Path("setup.json")
-	}
-	if setup, err := statedir.ReadSetup(file); err == nil && setup.Postgres["18"] != "" {
-		return setup.Postgres["18"]
-	}
-	var bin string
-	row := testkit.Tx(t).QueryRow(t.Context(), "SELECT setting FROM pg_config WHERE name = 'BINDIR'")
-	if err := row.Scan(&bin); err != nil {
-		t.Fatalf("find the programs of postgres: %v", err)
-	}
-	return bin
-}
-
-// publicDir is a directory that Postgres's user can reach: that of t.TempDir is closed to others.
-func publicDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "weirchaos")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // start starts the server. Processes of a killed one may live on for a moment and keep their memory: until

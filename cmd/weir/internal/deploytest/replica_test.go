@@ -32,7 +32,7 @@ import (
 
 // TestRetrieverOnAReplica asks every operation of a retriever whose database is a streaming replica.
 func TestRetrieverOnAReplica(t *testing.T) {
-	primary := startPostgres(t, filepath.Join(reachableDir(t), "primary"))
+	primary := startPostgres(t, filepath.Join(testkit.PublicDir(t), "primary"))
 	if _, err := migrate.Up(t.Context(), primary.URL(), migrations.FS(), testkit.Logger(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -100,45 +100,6 @@ func TestRetrieverOnAReplica(t *testing.T) {
 	}
 }
 
-// reachableDir is a directory that Postgres's user can reach: the one of t.TempDir is closed to others.
-func reachableDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "weirreplica")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// postgresPrograms is the directory of Postgres's programs: that of set-up, or that of the test server.
-func postgresPrograms(t *testing.T) string {
-	t.Helper()
-	file := os.Getenv("WEIR_SETUP")
-	if file == "" {
-		dir, err := statedir.Locate(os.Getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file = dir.Path("setup.json")
-	}
-	if setup, err := statedir.ReadSetup(file); err == nil && setup.Postgres["18"] != "" {
-		return setup.Postgres["18"]
-	}
-	var bin string
-	if err := testkit.Tx(t).QueryRow(t.Context(), "SELECT setting FROM pg_config WHERE name = 'BINDIR'").Scan(&bin); err != nil {
-		t.Fatalf("find postgres programs: %v", err)
-	}
-	return bin
-}
-
 const postgresPassword = "s3cret"
 
 func startPostgres(t *testing.T, dir string) *localpg.Cluster {
@@ -148,7 +109,7 @@ func startPostgres(t *testing.T, dir string) *localpg.Cluster {
 		t.Fatal(err)
 	}
 	c, err := localpg.Start(t.Context(), localpg.Config{
-		Bin: postgresPrograms(t), Dir: dir, Password: postgresPassword, Port: port, Logger: testkit.Logger(t),
+		Bin: testkit.PostgresPrograms(t), Dir: dir, Password: postgresPassword, Port: port, Logger: testkit.Logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,13 +125,13 @@ func startPostgres(t *testing.T, dir string) *localpg.Cluster {
 // copyOf makes a standby of the primary in a directory of its own and returns that.
 func copyOf(t *testing.T, primary *localpg.Cluster) string {
 	t.Helper()
-	dir := filepath.Join(reachableDir(t), "replica")
+	dir := filepath.Join(testkit.PublicDir(t), "replica")
 	if err := os.Mkdir(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
 	from := url.URL{Scheme: "postgres", User: url.UserPassword(localpg.User, postgresPassword), Host: "127.0.0.1:" + strconv.Itoa(primary.Port())}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(postgresPrograms(t), "pg_basebackup"),
+	cmd := exec.CommandContext(t.Context(), filepath.Join(testkit.PostgresPrograms(t), "pg_basebackup"),
 		"--dbname", from.String(), "--pgdata", data, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
 	cmd.Env = []string{"LC_ALL=C", "HOME=" + dir}
 	if out, err := cmd.CombinedOutput(); err != nil {
