@@ -113,6 +113,7 @@ func (j *Joiner[In, Out]) start() {
 		j.busy++
 		go func() {
 			j.serve(calls)
+			clear(calls) // their memory is that of waiting, which would keep what they held
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			j.busy--

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -252,4 +253,30 @@ func TestABatchLingersWhileAnotherIsUnderWay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What calls held is not kept by a joiner that waits for the next.
+func TestAnIdleJoinerKeepsNothing(t *testing.T) {
+	t.Parallel()
+	j := batch.New(batch.Config[*[1 << 20]byte]{}, func(_ context.Context, calls []*[1 << 20]byte) ([]batch.Result[int], error) {
+		return make([]batch.Result[int], len(calls)), nil
+	})
+	in := new([1 << 20]byte)
+	gone := make(chan struct{})
+	runtime.AddCleanup(in, func(c chan struct{}) { close(c) }, gone)
+	if _, err := j.Do(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	in = nil
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-gone:
+			runtime.KeepAlive(j)
+			return
+		case <-time.After(10 * time.Millisecond): // the batch ends, and cleanups run, a moment later
+		}
+	}
+	t.Error("the call's input is still there")
+	runtime.KeepAlive(j)
 }

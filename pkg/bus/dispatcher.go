@@ -185,7 +185,7 @@ func (d *dispatcher) untilWake() time.Duration {
 		}
 	}
 	for _, l := range d.lanes {
-		if l.state == laneResting {
+		if l.state == laneResting && !d.recovering { // else it rests until that is over
 			sooner(time.Until(l.wake))
 		}
 	}

@@ -185,3 +185,16 @@ func FuzzHeaders(f *testing.F) {
 		}
 	})
 }
+
+func TestLanesAreNotLookedAtWhileTheirConsumersAreLookedFor(t *testing.T) {
+	t.Parallel()
+	d := &dispatcher{s: &Subscriber{gate: newGate()}, lanes: []*lane{{}}}
+	d.lanes[0].rest(-time.Second)
+	if wait := d.untilWake(); wait != time.Millisecond {
+		t.Errorf("a look in %v, want it at once", wait)
+	}
+	d.recovering = true
+	if wait := d.untilWake(); wait != 0 {
+		t.Errorf("a look in %v, want none", wait)
+	}
+}
