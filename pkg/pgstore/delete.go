@@ -60,13 +60,13 @@ func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, err
 
 func remove(ctx context.Context, q querier, b *pgx.Batch, d Deletion, cur current) (Acceptance, error) {
 	r := receiptRow{source: d.Source, kbID: d.KB.ID, key: cur.key, version: cur.version, order: d.Order, submitID: d.SubmitID}
-	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
+	a := Acceptance{DocKey: cur.key, Version: cur.version}
 	if cur.version == 0 || cur.status == messages.StatusDeleted || cur.status == messages.StatusDeleting || !d.LineOf.olderIs(cur.line) {
 		return a, errNoDocument
 	}
 	if d.Order.before(cur.orderNS, cur.orderSeq) {
-		a.Outcome = Superseded
-		r.queue(b, Superseded)
+		a.Outcome, a.Status = Superseded, messages.StatusSuperseded
+		r.queue(b, a)
 		return a, nil
 	}
 	r.version = cur.version + 1
@@ -79,7 +79,7 @@ func remove(ctx context.Context, q querier, b *pgx.Batch, d Deletion, cur curren
 	if a.Overtaken, err = overtake(ctx, q, cur, &r); err != nil {
 		return a, err
 	}
-	r.queue(b, Removed)
+	r.queue(b, a)
 	return a, dropDocument(ctx, q, b, d.KB.ID, cur.key, r.version, d.Order, a.Status, d.LineOf != Line{})
 }
 

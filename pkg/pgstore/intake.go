@@ -63,7 +63,7 @@ type Acceptance struct {
 	Outcome   Outcome
 	DocKey    int64
 	Version   int64                   // that answers the submit
-	Status    messages.DocumentStatus // of the newest version now
+	Status    messages.DocumentStatus // that the first event of the submit tells, whatever has come since
 	Run       int
 	Overtaken []Receipt // submits of the open version that this one superseded
 	Again     bool      // delivered before
@@ -194,16 +194,16 @@ func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json
 // accept decides and gathers what is to be written.
 func accept(ctx context.Context, q querier, w *intakeWrites, sub Submission, typed json.RawMessage, cur current) (Acceptance, error) {
 	r := receiptRow{source: sub.Source, kbID: sub.KB.ID, key: cur.key, version: cur.version, order: sub.Order, submitID: sub.SubmitID}
-	a := Acceptance{DocKey: cur.key, Version: cur.version, Status: cur.status}
+	a := Acceptance{DocKey: cur.key, Version: cur.version}
 	switch {
 	case sub.Order.before(cur.orderNS, cur.orderSeq):
-		a.Outcome = Superseded
+		a.Outcome, a.Status = Superseded, messages.StatusSuperseded
 	case sub.Split: // its lines may have changed, or failed
 		return newVersion(ctx, q, w, sub, typed, cur, r)
 	case cur.sameContent(sub) && cur.sameMetadata(sub):
-		a.Outcome = Unchanged
+		a.Outcome, a.Status = Unchanged, cur.shared()
 	case cur.sameContent(sub) && cur.isLive():
-		a.Outcome = MetadataOnly
+		a.Outcome, a.Status = MetadataOnly, messages.StatusReady
 		w.metadata = append(w.metadata, []any{cur.key, sub.Metadata, typed, sub.OSSKey, sub.Order.At.UnixNano(), int64(sub.Order.Seq)})
 	default:
 		return newVersion(ctx, q, w, sub, typed, cur, r)
@@ -211,7 +211,7 @@ func accept(ctx context.Context, q querier, w *intakeWrites, sub Submission, typ
 	if a.Outcome != Superseded && cur.line != sub.Line {
 		w.owners.add(cur.key, sub.Line)
 	}
-	w.receipts.add(r, a.Outcome)
+	w.receipts.add(r, a)
 	return a, nil
 }
 
@@ -234,7 +234,7 @@ func newVersion(ctx context.Context, q querier, w *intakeWrites, sub Submission,
 	if cur.version > 0 {
 		w.replaced.add(cur.key, r.version, cur.live)
 	}
-	w.receipts.add(r, a.Outcome)
+	w.receipts.add(r, a)
 	return a, nil
 }
 
@@ -267,7 +267,7 @@ func receiptsOf(ctx context.Context, tx querier, key, version int64) ([]Receipt,
 func (s *Store) Answered(ctx context.Context, kbID int64, source string) (a Acceptance, ok bool, err error) {
 	var submitID string
 	var overtaken *int64
-	err = s.pool.QueryRow(ctx, query("intake_receipt"), source, kbID).Scan(&a.DocKey, &a.Version, &submitID, &a.Outcome, &overtaken)
+	err = s.pool.QueryRow(ctx, query("intake_receipt"), source, kbID).Scan(&a.DocKey, &a.Version, &submitID, &a.Outcome, &a.Status, &overtaken)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return a, false, nil
 	}
@@ -347,11 +347,7 @@ func scanEach[T any](rows pgx.Rows, into []T, scan func(*T, pgx.Rows, *int64) er
 
 // complete adds what is rarely needed.
 func (o *opened) complete(ctx context.Context, q querier) (err error) {
-	if o.again == nil {
-		return nil
-	}
-	o.again.Status = o.status
-	if o.overtaken != nil {
+	if o.again != nil && o.overtaken != nil {
 		o.again.Overtaken, err = receiptsOf(ctx, q, o.again.DocKey, *o.overtaken)
 	}
 	return err
@@ -368,7 +364,8 @@ func (o *opened) scanState(row pgx.Rows, i *int64) error {
 	var generation, ns, seq, key, version *int64
 	var title, ossKey, contentType *string
 	var outcome *Outcome
-	err := row.Scan(i, &generation, &title, &ossKey, &contentType, &o.metadata, &o.sha256, &o.split, &ns, &seq, &key, &version, &outcome, &o.overtaken)
+	var status *messages.DocumentStatus
+	err := row.Scan(i, &generation, &title, &ossKey, &contentType, &o.metadata, &o.sha256, &o.split, &ns, &seq, &key, &version, &outcome, &status, &o.overtaken)
 	if err != nil {
 		return err
 	}
@@ -379,9 +376,18 @@ func (o *opened) scanState(row pgx.Rows, i *int64) error {
 		o.orderNS, o.orderSeq = *ns, *seq
 	}
 	if key != nil {
-		o.again = &Acceptance{Outcome: *outcome, DocKey: *key, Version: *version, Again: true}
+		o.again = &Acceptance{Outcome: *outcome, DocKey: *key, Version: *version, Status: *status, Again: true}
 	}
 	return nil
+}
+
+// shared is the status of a submit that changes nothing: where the version that answers it is still open, that version's
+// terminal event tells this submit too.
+func (c *current) shared() messages.DocumentStatus {
+	if c.status == messages.StatusPending || c.status == messages.StatusIndexing {
+		return messages.StatusPending
+	}
+	return messages.StatusReady
 }
 
 func (c *current) isLive() bool {

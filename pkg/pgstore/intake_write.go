@@ -152,20 +152,21 @@ type receiptRow struct {
 }
 
 // queue queues the row alone.
-func (r receiptRow) queue(b *pgx.Batch, o Outcome) {
+func (r receiptRow) queue(b *pgx.Batch, a Acceptance) {
 	var w receiptWrites
-	w.add(r, o)
+	w.add(r, a)
 	w.queue(b)
 }
 
 type receiptWrites struct {
-	sources, submitIDs, outcomes             []string
+	sources, submitIDs, outcomes, statuses   []string
 	kbIDs, keys, versions, orderNS, orderSeq []int64
 	overtaken                                []*int64
 }
 
-func (w *receiptWrites) add(r receiptRow, o Outcome) {
-	w.sources, w.submitIDs, w.outcomes = append(w.sources, r.source), append(w.submitIDs, r.submitID), append(w.outcomes, string(o))
+func (w *receiptWrites) add(r receiptRow, a Acceptance) {
+	w.sources, w.submitIDs = append(w.sources, r.source), append(w.submitIDs, r.submitID)
+	w.outcomes, w.statuses = append(w.outcomes, string(a.Outcome)), append(w.statuses, string(a.Status))
 	w.kbIDs, w.keys, w.versions = append(w.kbIDs, r.kbID), append(w.keys, r.key), append(w.versions, r.version)
 	w.orderNS, w.orderSeq = append(w.orderNS, r.order.At.UnixNano()), append(w.orderSeq, int64(r.order.Seq)) //nolint:gosec // a stream's sequence
 	w.overtaken = append(w.overtaken, r.overtaken)
@@ -173,6 +174,6 @@ func (w *receiptWrites) add(r receiptRow, o Outcome) {
 
 func (w *receiptWrites) queue(b *pgx.Batch) {
 	if len(w.keys) > 0 {
-		b.Queue(query("intake_write_receipt"), w.sources, w.kbIDs, w.keys, w.versions, w.orderNS, w.orderSeq, w.submitIDs, w.outcomes, w.overtaken)
+		b.Queue(query("intake_write_receipt"), w.sources, w.kbIDs, w.keys, w.versions, w.orderNS, w.orderSeq, w.submitIDs, w.outcomes, w.statuses, w.overtaken)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // SchemaVersion is the newest migration this code needs.
-const SchemaVersion = 6
+const SchemaVersion = 7
 
 //go:embed queries/*.sql
 var queryFiles embed.FS

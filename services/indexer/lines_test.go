@@ -239,3 +239,38 @@ func TestAWaitingFileIsNotTakenForLost(t *testing.T) {
 		t.Errorf("got %+v (%v), want the lost one alone", open, err)
 	}
 }
+
+// Superseded is the end of a delete that something newer comes before; delivered again, it says no other.
+func TestADeleteOfAFileThatIsOvertakenHasOneEnd(t *testing.T) {
+	l := newLab(t)
+	pub := &recorder{}
+	e := lines.New(l.store, pub, testkit.Logger(t))
+	l.split("f", "a")
+	l.lineEnds(messages.StatusReady, "a")
+	if err := e.Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sub := l.submission("f", "")
+	del := pgstore.Deletion{KB: l.kb, Subspace: sub.Subspace, DocID: "f", Source: sub.Source, SubmitID: "del", Order: sub.Order}
+	for _, when := range []string{"at first", "again"} {
+		a, err := l.store.DeleteDocument(t.Context(), del)
+		if err != nil || a.Outcome != pgstore.Removed || a.Status != messages.StatusDeleting {
+			t.Fatalf("%s: got %+v (%v), want Deleting", when, a, err)
+		}
+	}
+	newer, err := l.store.AcceptSubmit(t.Context(), l.submission("f", "no lines any more"))
+	if err != nil || len(newer.Overtaken) != 1 || newer.Overtaken[0].SubmitID != "del" {
+		t.Fatalf("got %+v (%v), want the delete overtaken", newer, err)
+	}
+	a, err := l.store.DeleteDocument(t.Context(), del)
+	if err != nil || !a.Again || a.Status != messages.StatusDeleting {
+		t.Errorf("again: got %+v (%v), want Deleting as before", a, err)
+	}
+	pub.told(t)
+	if err := e.Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := pub.told(t), []string{"Deleted a v2"}; !slices.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+}

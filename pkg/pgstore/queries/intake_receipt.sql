@@ -1,1 +1,1 @@
-SELECT document_key, version, submit_id, outcome, overtaken FROM document_receipts WHERE source = $1 AND kb_id = $2
+SELECT document_key, version, submit_id, outcome, status, overtaken FROM document_receipts WHERE source = $1 AND kb_id = $2

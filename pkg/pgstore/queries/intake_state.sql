@@ -1,6 +1,6 @@
 SELECT w.i, v.generation, v.title, v.oss_key, v.content_type, v.metadata, v.sha256, coalesce(v.split, false),
        n.order_ns, n.order_seq,
-       r.document_key, r.version, r.outcome, r.overtaken
+       r.document_key, r.version, r.outcome, r.status, r.overtaken
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY w(kb_id, subspace, doc_id, source, i)
 CROSS JOIN LATERAL (
     SELECT d.key, d.version, d.kb_id FROM documents d

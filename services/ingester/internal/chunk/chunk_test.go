@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/services/ingester/internal/parse"
@@ -229,8 +228,7 @@ func (c *countedBytes) Count(text string) int {
 	return c.Counter.Count(text)
 }
 
-// TestWorkGrowsWithTheText gives hostile inputs: no byte may be counted more than some times, and
-// sixteen times the text must not take sixteen times sixteen the time.
+// TestWorkGrowsWithTheText gives hostile inputs: no byte may be counted more than some times, however long the text.
 func TestWorkGrowsWithTheText(t *testing.T) {
 	exact, err := CounterFor("text-embedding-3-small")
 	if err != nil {
@@ -246,22 +244,15 @@ func TestWorkGrowsWithTheText(t *testing.T) {
 		"many blocks": func(n int) string { return strings.Repeat("# h\n\nb\n\n", n/8) },
 	} {
 		for _, counter := range []Counter{Estimator{}, exact} {
-			run := func(n int) time.Duration {
+			for _, n := range []int{1 << 12, 1 << 16} {
 				doc := markdown(t, repeat(n))
 				work := &countedBytes{Counter: counter}
-				start := time.Now()
 				if _, _, err := Split(doc, Config{Counter: work}); err != nil {
 					t.Fatal(err)
 				}
-				took := time.Since(start)
 				if most := 12 * len(doc.Text); work.bytes > most {
 					t.Errorf("%s, %T: %d bytes counted of a text of %d", name, counter, work.bytes, len(doc.Text))
 				}
-				return took
-			}
-			const n = 1 << 12
-			if small, large := run(n), run(16*n); large > 100*small && large > time.Second {
-				t.Errorf("%s, %T: %v for %d bytes, %v for sixteen times as much", name, counter, small, n, large)
 			}
 		}
 	}

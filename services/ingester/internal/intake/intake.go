@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/weir-project/weir/pkg/bus"
@@ -258,7 +257,7 @@ func (in *Intake) delete(ctx context.Context, from From, d *messages.Delete) (Ve
 // work that follows.
 func (in *Intake) verdict(kb pgstore.KB, sub pgstore.Submission, a pgstore.Acceptance) (Verdict, error) {
 	v := Verdict{Reply: messages.SubmitReply{
-		DocID: sub.DocID, Subspace: sub.Subspace, Version: a.Version, Status: statusOf(a), SubmitID: sub.SubmitID,
+		DocID: sub.DocID, Subspace: sub.Subspace, Version: a.Version, Status: a.Status, SubmitID: sub.SubmitID,
 		Unchanged: a.Outcome == pgstore.Unchanged || a.Outcome == pgstore.MetadataOnly,
 	}}
 	e := messages.Event{
@@ -282,29 +281,6 @@ func (in *Intake) verdict(kb pgstore.KB, sub pgstore.Submission, a pgstore.Accep
 		v.Messages = append(v.Messages, msg)
 	}
 	return v, err
-}
-
-// statusOf is the status of the submit's first event. An unchanged one shares the state of the version
-// that answers it: where that is still open, its terminal event tells this submit too.
-func statusOf(a pgstore.Acceptance) messages.DocumentStatus {
-	switch a.Outcome {
-	case pgstore.Superseded:
-		return messages.StatusSuperseded
-	case pgstore.Removed:
-		if a.Status == messages.StatusDeleting { // its lines are being removed
-			return messages.StatusDeleting
-		}
-		return messages.StatusDeleted
-	case pgstore.MetadataOnly:
-		return messages.StatusReady
-	case pgstore.Unchanged:
-		if slices.Contains([]messages.DocumentStatus{messages.StatusPending, messages.StatusIndexing}, a.Status) {
-			return messages.StatusPending
-		}
-		return messages.StatusReady
-	case pgstore.Accepted:
-	}
-	return messages.StatusPending
 }
 
 func parseWork(kb pgstore.KB, sub pgstore.Submission, a pgstore.Acceptance) (bus.Message, error) {
