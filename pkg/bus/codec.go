@@ -11,19 +11,31 @@ import (
 	"github.com/weir-project/weir/pkg/messages"
 )
 
-// Bounds of a message's headers.
+// Bounds of a message's headers. A dead letter has some of its own besides.
 const (
-	maxHeaders     = 64
-	maxHeaderBytes = 64 << 10
+	maxHeaders         = 64
+	maxHeaderBytes     = 64 << 10
+	maxDeadHeaders     = maxHeaders + 16
+	maxDeadHeaderBytes = maxHeaderBytes + 16<<10
 )
+
+type headerLimits struct{ count, bytes int }
+
+// headerLimitsOf are the limits on headers of what a stage takes. "" stands for requests.
+func headerLimitsOf(stage string) headerLimits {
+	if stage == messages.StageDead {
+		return headerLimits{maxDeadHeaders, maxDeadHeaderBytes}
+	}
+	return headerLimits{maxHeaders, maxHeaderBytes}
+}
 
 const serverPrefix = "Nats-"
 
 // decodeHeader turns wire headers into ours. Server headers are dropped, the message id is returned
 // apart. A key with several values, a malformed one or too many are a VALIDATION_ERROR.
-func decodeHeader(h nats.Header) (Header, string, error) {
-	if len(h) > maxHeaders {
-		return nil, "", messages.Invalid("headers", fmt.Sprintf("%d headers, at most %d", len(h), maxHeaders))
+func decodeHeader(h nats.Header, most headerLimits) (Header, string, error) {
+	if len(h) > most.count {
+		return nil, "", messages.Invalid("headers", fmt.Sprintf("%d headers, at most %d", len(h), most.count))
 	}
 	out, id, size := make(Header, len(h)), "", 0
 	for k, v := range h {
@@ -36,8 +48,8 @@ func decodeHeader(h nats.Header) (Header, string, error) {
 		if err := checkHeader(k, v); err != nil {
 			return nil, "", err
 		}
-		if size += len(k) + len(v[0]); size > maxHeaderBytes {
-			return nil, "", messages.Invalid("headers", fmt.Sprintf("over %d bytes", maxHeaderBytes))
+		if size += len(k) + len(v[0]); size > most.bytes {
+			return nil, "", messages.Invalid("headers", fmt.Sprintf("over %d bytes", most.bytes))
 		}
 		out[k] = v[0]
 	}

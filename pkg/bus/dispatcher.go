@@ -240,7 +240,7 @@ func (d *dispatcher) share() int {
 
 // quantumBytes leaves room for the largest message there can be: one that did not fit would stop its lane.
 func (d *dispatcher) quantumBytes() int {
-	return max(quantumBytes, int(d.s.nc.MaxPayload())+maxHeaderBytes)
+	return max(quantumBytes, int(d.s.nc.MaxPayload())+maxDeadHeaderBytes)
 }
 
 func (d *dispatcher) fetch(l *lane, n int) {

@@ -50,7 +50,7 @@ func newLease(ctx context.Context, s *Subscriber, m *nats.Msg, meta *nats.MsgMet
 		Stream: meta.Stream, StreamCreated: created, Sequence: meta.Sequence.Stream,
 		StoredAt: meta.Timestamp, Delivered: meta.NumDelivered,
 	}
-	h, id, err := decodeHeader(m.Header)
+	h, id, err := decodeHeader(m.Header, headerLimitsOf(s.cfg.Stage.Name))
 	if err != nil {
 		l.headErr = err
 		l.delivery.Header = Header{}

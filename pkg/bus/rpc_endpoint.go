@@ -113,7 +113,7 @@ func (e *endpoint) startSpan(ctx context.Context, r Request) (context.Context, t
 func (e *endpoint) request(req micro.Request, at time.Time) (Request, error) {
 	wire := nats.Header(req.Headers())
 	r := Request{Subject: req.Subject(), Body: req.Data(), Header: Header{}, ID: requestID(wire), Received: at}
-	h, _, err := decodeHeader(wire)
+	h, _, err := decodeHeader(wire, headerLimitsOf(""))
 	if err != nil {
 		return r, err
 	}

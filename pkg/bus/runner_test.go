@@ -447,3 +447,49 @@ func TestAnOutageFoundAfterTheTimeIsOverBurnsNoDelivery(t *testing.T) {
 		t.Errorf("%d runs in %d deliveries, want 3 in one", runs.Load(), worst.Load())
 	}
 }
+
+// A dead letter bears headers of its own besides its message's: however many those are, its stage can read it.
+func TestDeadLettersOfMessagesWithManyHeadersAreRead(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	many, long := Header{}, Header{}
+	for i := range maxHeaders - 1 { // the message id is one more
+		many[fmt.Sprintf("h%d", i)] = "v"
+	}
+	for i := range 60 {
+		long[fmt.Sprintf("h%d", i)] = strings.Repeat("v", 1080)
+	}
+	for i, h := range []Header{many, long} {
+		h[messages.HeaderDocID], h[messages.HeaderTenant], h[messages.HeaderDeadTruncated] = "doc", "t", "5"
+		for _, key := range []string{"h0", "h1", "h2"} {
+			delete(h, key)
+		}
+		_, err := e.pub.PublishAck(ctxOf(t), Message{Subject: messages.WorkSubject(messages.StageParse, "t", "kb"), ID: fmt.Sprint(i), Header: h, Body: []byte("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := messages.Invalid(strings.Repeat("f", 1000), strings.Repeat("r", 2000))
+	e.run(SubscriberConfig{}, func(context.Context, Delivery) ([]Message, error) { return nil, refused })
+	eventually(t, 10*time.Second, "two dead letters", func() bool { return e.depth(messages.StreamDead) == 2 })
+	got := make(chan Delivery, 2)
+	e.run(SubscriberConfig{Stage: messages.StageNamed(messages.StageDead)}, func(_ context.Context, d Delivery) ([]Message, error) {
+		got <- d
+		return nil, nil
+	})
+	for range 2 {
+		select {
+		case d := <-got:
+			for _, key := range []string{messages.HeaderDocID, messages.HeaderTenant, messages.HeaderDeadCode, messages.HeaderDeadMsgID} {
+				if d.Header[key] == "" {
+					t.Errorf("%s is missing", key)
+				}
+			}
+			if size, cut := d.Header[messages.HeaderDeadTruncated]; cut {
+				t.Errorf("cut from %s, which its message said and not the bus", size)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("a dead letter is not read")
+		}
+	}
+}

@@ -100,6 +100,7 @@ func (s *Subscriber) publishDead(ctx context.Context, l *lease, letter Message) 
 
 // Bounds of a dead letter's own headers.
 const (
+	deadPrefix     = "dlq-"
 	maxReasonBytes = 1000
 	deadSlack      = 4 << 10
 )
@@ -110,9 +111,13 @@ func (s *Subscriber) deadLetter(l *lease, err error) Message {
 	d := l.delivery
 	h := make(Header, len(d.Header)+10)
 	for k, v := range d.Header {
-		if !strings.EqualFold(k, messages.HeaderPassword) { // never stored, whoever sent it where it must not go
-			h[k] = v
+		if strings.EqualFold(k, messages.HeaderPassword) { // never stored, whoever sent it where it must not go
+			continue
 		}
+		if strings.HasPrefix(k, deadPrefix) { // only the bus says those
+			continue
+		}
+		h[k] = v
 	}
 	s.deadHeaders(h, d, err)
 	for key, name := range map[string]string{messages.HeaderTenant: d.Tenant, messages.HeaderKB: d.KB} {

@@ -160,7 +160,7 @@ func FuzzHeaders(f *testing.F) {
 			wire = nats.Header{raw: {raw}, "x": nil}
 		}
 		pullStatus(&nats.Msg{Header: wire})
-		h, id, err := decodeHeader(wire)
+		h, id, err := decodeHeader(wire, headerLimitsOf(""))
 		if err != nil {
 			if _, ok := messages.AsError(err); !ok || h != nil {
 				t.Fatalf("untyped error %v", err)
@@ -179,7 +179,7 @@ func FuzzHeaders(f *testing.F) {
 		if err != nil {
 			t.Fatalf("accepted headers %q cannot be published: %v", h, err)
 		}
-		back, backID, err := decodeHeader(m.Header)
+		back, backID, err := decodeHeader(m.Header, headerLimitsOf(""))
 		if err != nil || backID != id || len(back) != len(h) {
 			t.Fatalf("%q came back as %q, %v", h, back, err)
 		}
