@@ -78,7 +78,7 @@ func validateBaseURL(s string) error {
 	return nil
 }
 
-// Usage is what a request cost. Tokens is 0 when the server does not say.
+// Usage is what a request cost. Tokens is 0 when the server does not say, or says what cannot be.
 type Usage struct {
 	Requests int
 	Tokens   int
@@ -171,7 +171,7 @@ func (c *Client) request(ctx context.Context, texts []string, floats bool) (answ
 	}
 	limited, x := withExchange(limited, expected)
 	res, err := c.openai.CreateEmbeddings(limited, c.body(texts, floats))
-	a := answer{usage: Usage{Requests: 1, Tokens: res.Usage.TotalTokens}, limits: limitsOf(x.header)}
+	a := answer{usage: Usage{Requests: 1, Tokens: counted(res.Usage.TotalTokens, texts)}, limits: limitsOf(x.header)}
 	if err != nil {
 		return a, classify(ctx, timeoutCause(limited, err), x.header)
 	}
@@ -180,6 +180,20 @@ func (c *Client) request(ctx context.Context, texts []string, floats bool) (answ
 	}
 	a.vectors, err = c.check(res.Data, len(texts))
 	return a, err
+}
+
+// counted is the number of tokens that the server says texts have, 0 where that cannot be: a token is seldom less than a
+// byte, and the server's own instructions take some.
+func counted(said int, texts []string) int {
+	const perByte, perText = 4, 1 << 10
+	most := perText * len(texts)
+	for _, t := range texts {
+		most += perByte * len(t)
+	}
+	if said < 0 || said > most {
+		return 0
+	}
+	return said
 }
 
 // body is the request for the library. The texts are in the extra part, which it encodes once; what stands in Input it

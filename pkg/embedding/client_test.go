@@ -162,3 +162,16 @@ func TestClientAcceptsAnAnswerAsLongAsTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// A count of tokens that cannot be would hold up everyone for as long as the limit on tokens takes to make up for it.
+func TestACountOfTokensThatCannotBeIsNone(t *testing.T) {
+	t.Parallel()
+	cfg, server := startFake(t, fakeserver.Options{})
+	cfg.Dims = 1
+	for said, want := range map[string]int{"7": 7, "-7": 0, "9000000000000000000": 0} {
+		server.Always(&fakeserver.Fault{Body: `{"data":[{"index":0,"embedding":"AACAPw=="}],"usage":{"total_tokens":` + said + `}}`})
+		if _, usage, err := newClient(t, cfg).Embed(t.Context(), []string{"some text"}); err != nil || usage.Tokens != want {
+			t.Errorf("%s tokens: got %d, %v, want %d", said, usage.Tokens, err, want)
+		}
+	}
+}
