@@ -164,3 +164,24 @@ func TestARepeatedSubmitTellsWhatItToldAtFirst(t *testing.T) {
 	e.remove("d")
 	again("deleted")
 }
+
+// A document may be published again and again while it waits, by a clock for instance: every submit has its end.
+func TestEverySubmitOfAnOpenVersionIsToldOfItsEnd(t *testing.T) {
+	e := newEnv(t)
+	const repeats = 1500
+	first := e.submission("d", "x")
+	a := e.accept(first, pgstore.Accepted)
+	_, err := e.pool.Exec(t.Context(), `INSERT INTO document_receipts (source, kb_id, document_key, version, order_ns, order_seq, submit_id, outcome)
+		SELECT 'repeat' || n, $1, $2, $3, n, n, 'repeat' || n, 'unchanged' FROM generate_series(1, $4) n`, e.kb.ID, a.DocKey, a.Version, repeats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed, err := e.store.ReceiptsOf(t.Context(), a.DocKey, a.Version)
+	if err != nil || len(failed) != repeats+1 {
+		t.Errorf("failed: %d are told (%v), want %d", len(failed), err, repeats+1)
+	}
+	newer := e.accept(e.submission("d", "y"), pgstore.Accepted)
+	if len(newer.Overtaken) != repeats+1 {
+		t.Errorf("superseded: %d are told, want %d", len(newer.Overtaken), repeats+1)
+	}
+}
