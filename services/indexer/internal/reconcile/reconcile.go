@@ -126,7 +126,8 @@ func (r *Reconciler) look(ctx context.Context, v pgstore.OpenVersion, now time.T
 }
 
 func (r *Reconciler) help(ctx context.Context, v pgstore.OpenVersion, s sighting, at *positions) error {
-	if v.Complete() || v.Lost() {
+	begun := v.Status != messages.StatusPending // else parsing it is what begins it, whatever is staged from a run before
+	if begun && (v.Complete() || v.Lost()) {
 		r.log.Info("finishing a version whose message was lost", "kb", v.Ref.KB, "doc", v.Ref.DocID, "version", v.Ref.Version)
 		msgs, err := r.finish.Finish(ctx, v.Ref, v.Staged)
 		if err != nil {
@@ -135,7 +136,7 @@ func (r *Reconciler) help(ctx context.Context, v pgstore.OpenVersion, s sighting
 		_, err = r.publish.PublishAck(ctx, msgs...)
 		return err
 	}
-	if v.Expected == nil {
+	if !begun || v.Expected == nil {
 		lost, err := at.passed(ctx, s, v.Ref, messages.StageParse)
 		if err != nil || !lost {
 			return err

@@ -29,6 +29,7 @@ type bench struct {
 	ref  messages.Ref
 	now  time.Time
 	runs int // raised
+	open pgstore.OpenVersion
 }
 
 var (
@@ -54,13 +55,15 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, js: js, pub: pub, now: time.Unix(1_700_000_000, 0), ref: messages.Ref{
 		Tenant: "acme", KB: "docs", KBID: 1, Generation: 1, DocID: "lost", DocKey: 1, Version: 1,
 	}}
+	one := 1
+	b.open = pgstore.OpenVersion{Status: messages.StatusIndexing, Expected: &one, Staged: 1, HasVectors: true}
 	b.rec = reconcile.New(b, b, pub, js, slog.New(slog.DiscardHandler), grace)
 	return b
 }
 
 func (b *bench) OpenVersions(context.Context, int64, time.Duration, int) ([]pgstore.OpenVersion, error) {
-	one := 1
-	return []pgstore.OpenVersion{{Ref: b.ref, Status: messages.StatusIndexing, Expected: &one, Staged: 1, HasVectors: true}}, nil
+	b.open.Ref = b.ref
+	return []pgstore.OpenVersion{b.open}, nil
 }
 
 func (b *bench) OpenBuilds(context.Context, int64, time.Duration, int) ([]pgstore.OpenVersion, error) {
@@ -142,6 +145,30 @@ func TestALostMessageIsPublishedUnderANewID(t *testing.T) {
 	}
 	if b.runs != 1 {
 		t.Errorf("runs raised while the message waits: got %d, want 1", b.runs)
+	}
+}
+
+// A version that failed and is taken up again keeps what was staged, but nothing of it is committed before it is parsed.
+func TestAPendingVersionIsParsedHoweverMuchOfItIsStaged(t *testing.T) {
+	for name, change := range map[string]func(*pgstore.OpenVersion){
+		"some vectors are missing": func(*pgstore.OpenVersion) {},
+		"complete":                 func(v *pgstore.OpenVersion) { v.Vectors = 1 },
+		"its chunks are lost":      func(v *pgstore.OpenVersion) { v.Staged = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.open.Status = messages.StatusPending
+			change(&b.open)
+			b.look()
+			b.look()
+			s, err := b.js.Stream(t.Context(), messages.StreamParse)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := s.CachedInfo().State.Msgs; n != 1 {
+				t.Errorf("messages to parse: got %d, want 1", n)
+			}
+		})
 	}
 }
 
