@@ -128,20 +128,12 @@ func (s *Store) MarkDeadLetter(ctx context.Context, tenant string, id int64, sta
 // false when that version is not the newest or did not fail.
 func (s *Store) ReopenVersion(ctx context.Context, tenant, kb, subspace, docID string, version int64) (ref messages.Ref, ok bool, err error) {
 	ref = messages.Ref{Tenant: tenant, KB: kb, Subspace: subspace, DocID: docID, Version: version}
-	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, query("replay_version"), tenant, kb, subspace, docID, version).Scan(&ref.DocKey, &ref.KBID, &ref.Generation, &ref.Run)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		ok = true
-		_, err = tx.Exec(ctx, query("replay_pending"), ref.DocKey, version)
-		return err
-	})
+	err = s.pool.QueryRow(ctx, query("replay_version"), tenant, kb, subspace, docID, version).Scan(&ref.DocKey, &ref.KBID, &ref.Generation, &ref.Run)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ref, false, nil
+	}
 	if err != nil {
 		return ref, false, fmt.Errorf("take up %s again: %w", docID, err)
 	}
-	return ref, ok, nil
+	return ref, true, nil
 }

@@ -58,7 +58,8 @@ func (s *Store) RaiseRun(ctx context.Context, ref messages.Ref) (int, error) {
 	return s.nextRun(ctx, "raise_run", ref, ref.DocKey, ref.Version, ref.Run)
 }
 
-// ResetStaging forgets what was staged of a version, so that it is parsed again, and raises its run.
+// ResetStaging forgets what was staged of a version, so that it is parsed again, and raises its run. ErrStale when it is
+// reset already, or is no longer being worked on.
 func (s *Store) ResetStaging(ctx context.Context, ref messages.Ref) (int, error) {
 	if ref.Build {
 		return s.nextRun(ctx, "build_reset", ref, ref.DocKey, ref.Version, ref.Generation)
