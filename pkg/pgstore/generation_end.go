@@ -91,9 +91,13 @@ func (s *Store) dropGeneration(ctx context.Context, id, kbID int64) error {
 	return nil
 }
 
-// dropIndexed drops the chunks and the full-text index of a generation.
+// dropIndexed drops the chunks and the full-text index of a generation that is dead. A merge from before would bring
+// postings back behind whoever removes them.
 func (s *Store) dropIndexed(ctx context.Context, generation int64) error {
 	if err := s.dropPartition(ctx, generation); err != nil {
+		return err
+	}
+	if _, err := s.pool.Exec(ctx, query("merge_wait"), generation); err != nil {
 		return err
 	}
 	if err := s.repeat(ctx, "purge_postings", generation); err != nil {

@@ -18,8 +18,8 @@ func (s *Store) GenerationsToMerge(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
-// MergeSegments runs one merge of a generation, if the policy asks for one and nobody else is merging
-// it. It drops the tombstones it applied and no others: a delete that races it is found by the next.
+// MergeSegments runs one merge of a generation, if the policy asks for one, nobody else is merging
+// it and it is not dead. It drops the tombstones it applied and no others: a delete that races it is found by the next.
 // merged says whether anything changed.
 func (s *Store) MergeSegments(ctx context.Context, generation int64) (merged bool, err error) {
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
