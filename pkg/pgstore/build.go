@@ -213,9 +213,15 @@ func (s *Store) BuiltIn(ctx context.Context, ref messages.Ref, generation int64)
 	return out, nil
 }
 
-// failBuild records that a build failed for good. One that is over is left alone.
+// failBuild records that a build failed for good and drops what is staged of it, also by those that the lock waits for. One
+// that is over is left alone.
 func (s *Store) failBuild(ctx context.Context, d NewDeadLetter) error {
-	_, err := s.pool.Exec(ctx, query("build_fail"), d.Ref.DocKey, d.Ref.Version, d.Ref.Generation, d.Error, d.Attempts)
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := exec(ctx, tx, "swap_lock_rows", []int64{d.Ref.DocKey}); err != nil {
+			return err
+		}
+		return exec(ctx, tx, "build_fail", d.Ref.DocKey, d.Ref.Version, d.Ref.Generation, d.Error, d.Attempts)
+	})
 	if err != nil {
 		return fmt.Errorf("record failed build of %s: %w", d.DocID, err)
 	}

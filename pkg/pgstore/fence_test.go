@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -98,5 +99,83 @@ func TestAVersionThatIsOvertakenMeanwhileIsNotTakenUpAgain(t *testing.T) {
 	}, `UPDATE documents SET version = 2, status = 'Pending'`, `DELETE FROM document_versions`)
 	if err != nil || ok {
 		t.Errorf("got %v (%v), want it left alone", ok, err)
+	}
+}
+
+// staged is a build of a document of two chunks that waits for vectors, and the job that it is for.
+func (e *env) staged() messages.Ref {
+	e.t.Helper()
+	e.publish("doc", "one\ntwo")
+	j := e.reindex(nil)
+	e.fill(j)
+	ref := e.next(j)[0]
+	if _, err := e.stageBuild(ref); err != nil {
+		e.t.Fatal(err)
+	}
+	return ref
+}
+
+// What drops the staged rows of a build, or adds some, waits for the document first: a swap that is under way has counted them.
+func TestWhatIsStagedOfABuildStaysForTheSwapUnderWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		do             func(*env, messages.Ref) error
+		then           string
+		err            error
+		chunks, vector int
+	}{
+		"a dead letter": {func(e *env, ref messages.Ref) error {
+			return ignore(e.store.RecordDeadLetter(e.t.Context(), pgstore.NewDeadLetter{Ref: &ref, Error: *messages.Errorf(messages.CodeInternal, "no")}))
+		}, "done", nil, 1, 0},
+		"lost chunks":            {func(e *env, ref messages.Ref) error { return ignore(e.store.ResetStaging(e.t.Context(), ref)) }, "done", pgstore.ErrStale, 1, 0},
+		"vectors, and it is done": {func(e *env, ref messages.Ref) error { return e.store.StageVectors(e.t.Context(), ref, e.vectors(1)) }, "done", nil, 1, 0},
+		"vectors, and it failed":  {func(e *env, ref messages.Ref) error { return e.store.StageVectors(e.t.Context(), ref, e.vectors(1)) }, "failed", nil, 1, 0},
+		"vectors":                 {func(e *env, ref messages.Ref) error { return e.store.StageVectors(e.t.Context(), ref, e.vectors(1)) }, "pending", nil, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			ref := e.staged()
+			err := e.meet(func() error { return c.do(e, ref) }, `SELECT FROM documents FOR UPDATE`, `UPDATE document_builds SET state = '`+c.then+`'`)
+			if !errors.Is(err, c.err) {
+				t.Errorf("got %v, want %v", err, c.err)
+			}
+			if chunks, vectors := e.count(`SELECT count(*) FROM staged_chunks`), e.count(`SELECT count(*) FROM staged_vectors`); chunks != c.chunks || vectors != c.vector {
+				t.Errorf("staged: got %d rows of chunks and %d vectors, want %d and %d", chunks, vectors, c.chunks, c.vector)
+			}
+		})
+	}
+}
+
+// A build that fails while some of its vectors are being staged leaves none of them.
+func TestABuildThatFailsLeavesNoVectors(t *testing.T) {
+	e := newEnv(t)
+	ref := e.staged()
+	err := e.meet(func() error {
+		return ignore(e.store.RecordDeadLetter(t.Context(), pgstore.NewDeadLetter{Ref: &ref, Error: *messages.Errorf(messages.CodeInternal, "no")}))
+	}, `SELECT FROM documents FOR SHARE`, `INSERT INTO staged_vectors SELECT generation, document_key, version, 0, '[1,0,0,0]' FROM document_builds`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := e.count(`SELECT count(*) FROM staged_vectors`); n != 0 {
+		t.Errorf("staged vectors: got %d, want none", n)
+	}
+}
+
+// The list of a repair takes a while where there are many documents, and some always change meanwhile.
+func TestARepairLeavesOutWhatIsReplacedMeanwhile(t *testing.T) {
+	e := newEnv(t)
+	e.publish("stays", "one")
+	replaced := e.publish("replaced", "two")
+	if _, err := e.store.StartJob(t.Context(), pgstore.NewJob{KB: e.kb, Kind: messages.JobRepair}); err != nil {
+		t.Fatal(err)
+	}
+	j := e.claim()
+	one := fmt.Sprintf(` WHERE document_key = %d`, replaced.DocKey)
+	err := e.meet(func() error { return e.store.SelectBuilds(t.Context(), j, nil) },
+		`DELETE FROM document_versions`+one, fmt.Sprintf(`UPDATE documents SET live_version = NULL, status = 'Deleted' WHERE key = %d`, replaced.DocKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refs := e.next(j); len(refs) != 1 || refs[0].DocID != "stays" {
+		t.Errorf("on the list: %v, want the one that stays", refs)
 	}
 }
