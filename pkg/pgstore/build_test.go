@@ -330,3 +330,38 @@ func TestCopiedBuildsAreWhatStagingMakes(t *testing.T) {
 		e.reload()
 	}
 }
+
+// A group may hold a new version of a document and what a repair has built of the old one: the new one stays.
+func TestARepairedVersionThatIsReplacedInItsOwnGroupStaysGone(t *testing.T) {
+	e := newEnv(t)
+	e.publish("a", "old")
+	if _, err := e.store.StartJob(t.Context(), pgstore.NewJob{KB: e.kb, Kind: messages.JobRepair}); err != nil {
+		t.Fatal(err)
+	}
+	j := e.claim()
+	if err := e.store.SelectBuilds(t.Context(), j, nil); err != nil {
+		t.Fatal(err)
+	}
+	build := e.next(j)[0]
+	sub := e.submission("a", "new")
+	ref := e.ref(sub, e.accept(sub, pgstore.Accepted))
+	if _, err := e.stageBuild(build); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.stage(ref, "new"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := e.store.SwapVersions(t.Context(), e.kb.Generation.ID, []pgstore.Finished{
+		{Candidate: pgstore.Candidate{DocKey: build.DocKey, Version: build.Version, Build: true}, Vectors: e.vectors(1)},
+		{Candidate: pgstore.Candidate{DocKey: ref.DocKey, Version: ref.Version}, Vectors: e.vectors(1)},
+	})
+	if err != nil || len(res.Swapped) != 1 || res.Swapped[0].Build {
+		t.Errorf("got %+v (%v), want the new version swapped", res, err)
+	}
+	if got := e.texts(e.kb.Generation.ID); got != "a:2:new" {
+		t.Errorf("readers see %q, want the new version", got)
+	}
+	if n := e.count(`SELECT count(*) FROM staged_chunks`); n != 0 {
+		t.Errorf("staged rows: got %d, want none", n)
+	}
+}

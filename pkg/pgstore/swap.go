@@ -139,6 +139,7 @@ func (s *Store) SwapVersions(ctx context.Context, generation int64, finished []F
 			if err := swap(ctx, tx, generation, ready, h); err != nil {
 				return err
 			}
+			l.replaced(ready)
 		}
 		return commitBuilds(ctx, tx, generation, l, finished, h, &res)
 	})
@@ -213,6 +214,13 @@ func lockSwap(ctx context.Context, tx pgx.Tx, generation int64, finished []Finis
 type locked struct {
 	rows, builds []swapRow
 	generations  []generationState // of the knowledge base, but for dead ones
+}
+
+// replaced takes builds of documents off that have a new version now: they are late.
+func (l *locked) replaced(swapped []swapRow) {
+	l.builds = slices.DeleteFunc(l.builds, func(b swapRow) bool {
+		return slices.ContainsFunc(swapped, func(s swapRow) bool { return s.DocKey == b.DocKey })
+	})
 }
 
 type generationState struct {
