@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,7 +127,7 @@ func TestWhatIsStagedOfABuildStaysForTheSwapUnderWay(t *testing.T) {
 		"a dead letter": {func(e *env, ref messages.Ref) error {
 			return ignore(e.store.RecordDeadLetter(e.t.Context(), pgstore.NewDeadLetter{Ref: &ref, Error: *messages.Errorf(messages.CodeInternal, "no")}))
 		}, "done", nil, 1, 0},
-		"lost chunks":            {func(e *env, ref messages.Ref) error { return ignore(e.store.ResetStaging(e.t.Context(), ref)) }, "done", pgstore.ErrStale, 1, 0},
+		"lost chunks":             {func(e *env, ref messages.Ref) error { return ignore(e.store.ResetStaging(e.t.Context(), ref)) }, "done", pgstore.ErrStale, 1, 0},
 		"vectors, and it is done": {func(e *env, ref messages.Ref) error { return e.store.StageVectors(e.t.Context(), ref, e.vectors(1)) }, "done", nil, 1, 0},
 		"vectors, and it failed":  {func(e *env, ref messages.Ref) error { return e.store.StageVectors(e.t.Context(), ref, e.vectors(1)) }, "failed", nil, 1, 0},
 		"vectors":                 {func(e *env, ref messages.Ref) error { return e.store.StageVectors(e.t.Context(), ref, e.vectors(1)) }, "pending", nil, 1, 1},
@@ -177,5 +178,24 @@ func TestARepairLeavesOutWhatIsReplacedMeanwhile(t *testing.T) {
 	}
 	if refs := e.next(j); len(refs) != 1 || refs[0].DocID != "stays" {
 		t.Errorf("on the list: %v, want the one that stays", refs)
+	}
+}
+
+// A content that is collected while a submit refers to it: the submit is not accepted, so that it can be once more, with its content.
+func TestASubmitWhoseContentIsGoneLeavesNothing(t *testing.T) {
+	e := newEnv(t)
+	sub := e.submission("doc", "one")
+	if err := e.store.PutBlob(t.Context(), e.kb.ID, sub.Blob, strings.NewReader("one")); err != nil {
+		t.Fatal(err)
+	}
+	accept := func() error { return ignore(e.store.AcceptSubmit(t.Context(), sub)) }
+	if err := e.meet(accept, `SELECT FROM blobs FOR UPDATE`, `DELETE FROM blob_parts`, `DELETE FROM blobs`); !errors.Is(err, pgstore.ErrBlobGone) {
+		t.Errorf("got %v, want ErrBlobGone", err)
+	}
+	if n := e.count(`SELECT (SELECT count(*) FROM document_versions) + (SELECT count(*) FROM document_receipts)`); n != 0 {
+		t.Errorf("versions and receipts: got %d, want none", n)
+	}
+	if a := e.accept(sub, pgstore.Accepted); a.Again || e.count(`SELECT count(*) FROM blobs`) != 1 {
+		t.Errorf("the second time: got %+v and %d contents, want it accepted with its content", a, e.count(`SELECT count(*) FROM blobs`))
 	}
 }

@@ -184,6 +184,9 @@ func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json
 				return err
 			}
 		}
+		if err := w.blobs.write(ctx, conn); err != nil {
+			return err
+		}
 		b := &pgx.Batch{}
 		w.queue(b)
 		b.Queue("COMMIT")

@@ -1,13 +1,15 @@
 package pgstore
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// intakeWrites gathers what the submits of a transaction write, to be sent as one statement a table.
+// intakeWrites gathers what the submits of a transaction write, to be sent as one statement a table, contents first.
 type intakeWrites struct {
 	blobs    blobWrites
 	versions versionWrites
@@ -20,7 +22,6 @@ type intakeWrites struct {
 }
 
 func (w *intakeWrites) queue(b *pgx.Batch) {
-	w.blobs.queue(b)
 	w.versions.queue(b)
 	w.replaced.queue(b)
 	for _, args := range w.metadata {
@@ -72,13 +73,15 @@ func (w *blobWrites) add(sub Submission) {
 	}
 }
 
-func (w *blobWrites) queue(b *pgx.Batch) {
+// write does so. ErrBlobGone ends the transaction, so nothing that commits it may be on its way with these statements.
+func (w *blobWrites) write(ctx context.Context, conn *pgxpool.Conn) error {
+	if len(w.named) == 0 {
+		return nil
+	}
+	b := &pgx.Batch{}
 	if len(w.kbIDs) > 0 {
 		b.Queue(query("blob_insert"), w.kbIDs, w.hashes, w.sizes)
 		b.Queue(query("blob_part_insert"), w.partKBs, w.partHashes, w.parts, w.data)
-	}
-	if len(w.named) == 0 {
-		return
 	}
 	kbIDs, hashes := make([]int64, 0, len(w.named)), make([][]byte, 0, len(w.named))
 	for name := range w.named {
@@ -88,6 +91,7 @@ func (w *blobWrites) queue(b *pgx.Batch) {
 		found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		return errors.Join(err, missing(len(found), len(kbIDs)))
 	})
+	return conn.SendBatch(ctx, b).Close()
 }
 
 func missing(found, wanted int) error {
