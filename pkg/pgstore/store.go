@@ -111,9 +111,8 @@ func Conflict(err error) bool {
 }
 
 // pipelined runs fn on one connection. fn sends BEGIN as the first statement of its first batch and COMMIT as
-// the last of its last, which saves a round trip each, so that what fn finds in the results of its last batch can undo
-// nothing any more; after an error the transaction is rolled back, and a
-// connection on which even that fails is closed.
+// the last of its last, which saves a round trip each: what fn finds in the results of its last batch is committed, whatever
+// it returns. After an error before that the transaction is rolled back, and a connection on which even that fails is closed.
 func (s *Store) pipelined(ctx context.Context, fn func(*pgxpool.Conn) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
