@@ -45,6 +45,7 @@ var doors = []string{
 // testsMayImport is open to the tests of a room besides what it may import, "" to those of every room.
 var testsMayImport = map[string][]string{
 	"":         {"pkg/testkit"},
+	"pkg/bus":  {"pkg/service"},  // has connections like those of services
 	"cmd/weir": {"pkg/postings"}, // compares postings, decoded, after a run with kills
 }
 

@@ -78,11 +78,7 @@ func newBenchEnv(b *testing.B) *env {
 // benchConn returns a connection without a socket, as all services in one process have.
 func (e *env) benchConn() (jetstream.JetStream, *Publisher) {
 	e.t.Helper()
-	nc, err := Connect(ctxOf(e.t), "", "bench", ConnectOptions{Extra: []nats.Option{nats.InProcessServer(e.srv)}})
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	e.t.Cleanup(nc.Close)
+	nc := connect(e.t, "", nats.InProcessServer(e.srv))
 	js, err := jetstream.New(nc)
 	if err != nil {
 		e.t.Fatal(err)

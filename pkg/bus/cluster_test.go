@@ -115,11 +115,7 @@ func TestKilledLeaderOfThreeLosesAndDoublesNothing(t *testing.T) {
 		t.Skip("starts three processes")
 	}
 	members, url := startCluster(t)
-	nc, err := Connect(ctxOf(t), url, "test", ConnectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc := connect(t, url)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)

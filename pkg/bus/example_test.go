@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/bus"
@@ -30,7 +31,7 @@ func Example() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	nc, err := bus.Connect(ctx, srv.ClientURL(), "example", bus.ConnectOptions{})
+	nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1))
 	if err != nil {
 		panic(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/service"
 )
 
 func TestMain(m *testing.M) {
@@ -80,11 +81,17 @@ func ctxOf(t testing.TB) context.Context {
 
 func (e *env) connect() *nats.Conn {
 	e.t.Helper()
-	nc, err := Connect(ctxOf(e.t), fmt.Sprintf("nats://127.0.0.1:%d", e.opts.Port), "test", ConnectOptions{})
+	return connect(e.t, fmt.Sprintf("nats://127.0.0.1:%d", e.opts.Port))
+}
+
+// connect returns a connection like those of services, with other options besides.
+func connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := service.OpenNATS(ctxOf(t), service.NATSConfig{URL: service.SecretURL(url), Name: "test", Wait: 30 * time.Second, Options: opts}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		e.t.Fatal(err)
+		t.Fatal(err)
 	}
-	e.t.Cleanup(nc.Close)
+	t.Cleanup(nc.Close)
 	return nc
 }
 

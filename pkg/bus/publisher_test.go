@@ -159,14 +159,7 @@ func TestATenantPublishesWithoutRightsOnStreams(t *testing.T) {
 	}
 	s := startServer(t, o)
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	as := func(user string) *nats.Conn {
-		nc, err := Connect(ctxOf(t), s.ClientURL(), user, ConnectOptions{Extra: []nats.Option{nats.UserInfo(user, "p")}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(nc.Close)
-		return nc
-	}
+	as := func(user string) *nats.Conn { return connect(t, s.ClientURL(), nats.UserInfo(user, "p")) }
 	js, err := jetstream.New(as("operator"))
 	if err != nil {
 		t.Fatal(err)
@@ -197,13 +190,7 @@ func TestForbiddenSubjectIsPermissionDenied(t *testing.T) {
 	s := startServer(t, o)
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	violations := make(chan error, 10)
-	nc, err := Connect(ctxOf(t), s.ClientURL(), "test", ConnectOptions{
-		OnError: func(err error) { violations <- err }, Extra: []nats.Option{nats.UserInfo("u", "p")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc := connect(t, s.ClientURL(), nats.UserInfo("u", "p"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { violations <- err }))
 	p, err := NewPublisher(nc, PublisherConfig{AckTimeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -220,15 +207,5 @@ func TestForbiddenSubjectIsPermissionDenied(t *testing.T) {
 	}
 	if err := <-violations; !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("surfaced %v", err)
-	}
-}
-
-func TestConnectGivesUpWithItsContext(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	nc, err := Connect(ctx, "nats://127.0.0.1:1", "test", ConnectOptions{})
-	if err == nil || nc != nil {
-		t.Fatal("connected to nothing")
 	}
 }

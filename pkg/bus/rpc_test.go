@@ -22,11 +22,7 @@ func rpcEnv(t *testing.T, opts ServiceOptions, endpoints ...Endpoint) (*nats.Con
 	t.Helper()
 	s := startServer(t, &server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	nc, err := Connect(ctxOf(t), s.ClientURL(), "test", ConnectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := connect(t, s.ClientURL())
 	svc, err := NewService(nc, ServiceInfo{Name: "weir-test", Version: "0.1.0"}, opts)
 	if err != nil {
 		t.Fatal(err)

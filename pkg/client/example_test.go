@@ -177,7 +177,7 @@ func running() (nc *nats.Conn, stop func()) {
 	srv.Start()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	nc, err = bus.Connect(ctx, srv.ClientURL(), "example", bus.ConnectOptions{})
+	nc, err = nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1))
 	if err != nil {
 		panic(err)
 	}

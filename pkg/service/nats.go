@@ -48,6 +48,7 @@ func natsOptions(cfg NATSConfig, logger *slog.Logger) []nats.Option {
 		nats.Name(cfg.Name),
 		nats.Timeout(5 * time.Second),
 		nats.MaxReconnects(-1),
+		nats.PermissionErrOnSubscribe(true),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(20 * time.Second),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/service/statedir"
 	"github.com/weir-project/weir/pkg/testkit"
 )
@@ -133,7 +135,7 @@ func (w *world) connect(natsURL, databaseURL string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	var err error
-	if w.nc, err = bus.Connect(ctx, natsURL, "chaos", bus.ConnectOptions{}); err != nil {
+	if w.nc, err = service.OpenNATS(ctx, service.NATSConfig{URL: service.SecretURL(natsURL), Name: "chaos", Wait: patience}, slog.New(slog.DiscardHandler)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
