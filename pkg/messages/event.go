@@ -16,6 +16,8 @@ type Event struct {
 	// "<stream>:<seq>" where it had none.
 	SubmitID  string `json:"submitId,omitempty"`
 	Unchanged bool   `json:"unchanged,omitempty"` // Ready because nothing differed
+	// Chunks, Reused and Tokens are left out where they are not known any more: a newer version was live before this
+	// one's event could be told.
 	Chunks    int    `json:"chunks,omitempty"`
 	Reused    int    `json:"reused,omitempty"` // chunks whose vector was known
 	Tokens    int    `json:"tokens,omitempty"` // tokens the embedding provider counted
