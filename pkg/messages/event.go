@@ -18,9 +18,9 @@ type Event struct {
 	Unchanged bool   `json:"unchanged,omitempty"` // Ready because nothing differed
 	// Chunks, Reused and Tokens are left out where they are not known any more: a newer version was live before this
 	// one's event could be told.
-	Chunks    int    `json:"chunks,omitempty"`
-	Reused    int    `json:"reused,omitempty"` // chunks whose vector was known
-	Tokens    int    `json:"tokens,omitempty"` // tokens the embedding provider counted
+	Chunks int `json:"chunks,omitempty"`
+	Reused int `json:"reused,omitempty"` // chunks whose vector was known
+	Tokens int `json:"tokens,omitempty"` // tokens the embedding provider counted
 	// Reactivated is how many chunks of the version before were inactive: the new one's are all active.
 	Reactivated int       `json:"reactivated,omitempty"`
 	Lines       *Lines    `json:"lines,omitempty"` // of a document that was split
