@@ -43,9 +43,12 @@ type benchRound struct {
 
 func (r benchRound) share() float64 { return 100 * r.copied.Seconds() / r.took.Seconds() }
 
-// reportMedian runs rounds and reports the one with the median share, and between which the shares were: other programs
-// on the machine meet a round and its copy unequally.
+// reportMedian runs rounds, one with -short, and reports that with the median share, and between which the shares were: other
+// programs on the machine meet a round and its copy unequally.
 func reportMedian(b *testing.B, n int, once func(round int) benchRound) {
+	if testing.Short() {
+		n = 1
+	}
 	rounds := make([]benchRound, n)
 	for i := range rounds {
 		rounds[i] = once(i)
