@@ -237,6 +237,10 @@ func printLegs(w io.Writer, of string, dense, text *messages.LegDiagnostics) {
 		if leg.d.Exact {
 			how = "exact"
 		}
-		fmt.Fprintf(w, "  %s: %s, %d candidates, index %s, %.1f ms\n", leg.name, how, leg.d.Candidates, leg.d.Index, leg.d.Millis)
+		index := "no index"
+		if leg.d.Index != "" {
+			index = "index " + leg.d.Index
+		}
+		fmt.Fprintf(w, "  %s: %s, %d candidates, %s, %.1f ms\n", leg.name, how, leg.d.Candidates, index, leg.d.Millis)
 	}
 }

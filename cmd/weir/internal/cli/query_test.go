@@ -16,7 +16,7 @@ func TestQueryPrintsPlacesAndScoresOfTheLegs(t *testing.T) {
 	out := d.ok("query", "--kb", "books", "--explain", "river", "dam")
 	for _, want := range []string{
 		" 1. dam (The dam), pages 1-2, Part  score 2.0000 = vector 0.5000 (rank 1), words 2.0000 (rank 2)\n",
-		"    a low dam across a river and more", "…\n", "Fusion WEIGHT, generation 1. Time: 1.5 ms", "words: exact, 1 candidates, index segments",
+		"    a low dam across a river and more", "…\n", "Fusion WEIGHT, generation 1. Time: 1.5 ms", "vector: exact, 1 candidates, no index, ", "words: exact, 1 candidates, index segments, ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got\n%s\nwant %q", out, want)

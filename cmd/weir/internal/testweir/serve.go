@@ -264,6 +264,7 @@ func retrieve(k *kb, in messages.RetrieveRequest) (any, error) {
 	}
 	return messages.RetrieveReply{Results: hits, Diagnostics: messages.Diagnostics{
 		Generation: 1, Fusion: "WEIGHT", Timing: messages.Timing{TotalMillis: 1.5},
+		Dense:    &messages.LegDiagnostics{Exact: true, Candidates: len(hits)},
 		FullText: &messages.LegDiagnostics{Exact: true, Index: "segments", Candidates: len(hits)},
 	}}, nil
 }
