@@ -17,7 +17,8 @@ const MaxJSONDepth = 64
 
 // DecodeStrict decodes one JSON value into v and refuses, by name and path, every key v does not
 // have: keys match to the letter, a key given twice is an error, so is anything after the value. Text
-// that is not valid UTF-8 or holds half of a surrogate pair is refused, never repaired. Fields of type
+// that is not valid UTF-8 or holds half of a surrogate pair is refused, never repaired. So is null in an array, as some
+// encoders write NaN, where it would pass for 0, "" or an empty object. Fields of type
 // json.RawMessage, any or map hold what they are given, their keys unchecked. v must be a pointer.
 // Errors are VALIDATION_ERROR. Time and memory are linear in data.
 func DecodeStrict(data []byte, v any) error {
@@ -118,6 +119,7 @@ func jsonName(t reflect.Type) string {
 
 // walker reads a JSON text beside the type it is meant for.
 type walker struct {
+	data   []byte
 	dec    *json.Decoder
 	values bool // also try every single value, which takes longer
 	shapes shapes
@@ -127,7 +129,7 @@ type walker struct {
 var errShape = errors.New("not the shape of the type")
 
 func newWalker(data []byte, values bool) *walker {
-	return &walker{dec: json.NewDecoder(bytes.NewReader(data)), values: values}
+	return &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data)), values: values}
 }
 
 // check reports the first key that v has not, and with values the first value that does not fit.
@@ -174,7 +176,7 @@ func (w *walker) value(t reflect.Type) error {
 		return w.single(t)
 	case t.Kind() == reflect.Struct:
 		return w.object(t)
-	case t.Kind() == reflect.Slice && (w.values || composite(t.Elem())):
+	case t.Kind() == reflect.Slice && (w.values || composite(t.Elem()) || neverNull(t.Elem())):
 		if t.Elem().Kind() != reflect.Uint8 {
 			return w.array(t)
 		}
@@ -188,6 +190,19 @@ func composite(t reflect.Type) bool {
 		t = t.Elem()
 	}
 	return t.Kind() == reflect.Struct
+}
+
+// neverNull reports that an array of t has no place for null.
+func neverNull(t reflect.Type) bool {
+	if custom(t) {
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+		return false
+	default:
+		return true
+	}
 }
 
 // open reads the start of an object or array. ok is false for null.
@@ -229,7 +244,12 @@ func (w *walker) array(t reflect.Type) error {
 		return err
 	}
 	for i := 0; w.dec.More(); i++ {
-		if err := w.value(t.Elem()); err != nil {
+		from := w.dec.InputOffset()
+		err := w.value(t.Elem())
+		if err == nil && neverNull(t.Elem()) && bytes.HasSuffix(w.data[from:w.dec.InputOffset()], []byte("null")) {
+			err = Invalid("", fmt.Sprintf("must be %s, got null", jsonName(t.Elem())))
+		}
+		if err != nil {
 			return at(fmt.Sprintf("[%d]", i), err)
 		}
 	}

@@ -108,7 +108,11 @@ func (r *reader) object(v reflect.Value) bool {
 
 func (r *reader) array(v reflect.Value) bool {
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	full := neverNull(v.Type().Elem())
 	return r.list('[', ']', func() bool {
+		if full && r.peek() == 'n' {
+			return false
+		}
 		n := v.Len()
 		v.Grow(1)
 		v.SetLen(n + 1)

@@ -222,6 +222,9 @@ func valueOf(t reflect.Type, depth int) string {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return `"eHg="`
 		}
+		if depth == 1 {
+			return "[]"
+		}
 		return "[" + valueOf(t.Elem(), depth-1) + "," + valueOf(t.Elem(), depth-1) + "]"
 	case reflect.Array:
 		return "[1,2]"
