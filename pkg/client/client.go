@@ -110,7 +110,7 @@ func (c *Client) Tenant() string { return c.tenant }
 type CallOption func(bus.Header)
 
 // WithIdempotencyKey lets a submit or delete be repeated safely: the same key, at most 128 bytes, is carried
-// out once.
+// out once. A key of another document, or of the other operation, is refused.
 func WithIdempotencyKey(key string) CallOption {
 	return func(h bus.Header) { h[messages.HeaderIdempotencyKey] = key }
 }

@@ -42,7 +42,9 @@ func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, err
 		doc := found[0]
 		b := &pgx.Batch{}
 		if doc.again != nil {
-			a = *doc.again
+			if a = *doc.again; a.Outcome != Removed && a.Outcome != Superseded {
+				return errKeyOfOther(ofSubmit)
+			}
 		} else if a, err = remove(ctx, conn, b, d, doc.current); err != nil {
 			return err
 		}

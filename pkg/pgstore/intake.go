@@ -179,7 +179,9 @@ func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json
 		var w intakeWrites
 		for n, i := range round {
 			if docs[n].again != nil {
-				out[i] = *docs[n].again
+				if out[i] = *docs[n].again; out[i].Outcome == Removed {
+					return errKeyOfOther(ofDelete)
+				}
 			} else if out[i], err = accept(ctx, conn, &w, subs[i], typed[i], docs[n].current); err != nil {
 				return err
 			}
@@ -266,13 +268,30 @@ func receiptsOf(ctx context.Context, tx querier, key, version int64) ([]Receipt,
 	})
 }
 
-// Answered returns what became of a submit or delete that was answered before; ok is false for a new one.
-func (s *Store) Answered(ctx context.Context, kbID int64, source string) (a Acceptance, ok bool, err error) {
-	var submitID string
+// errKeyOfOther refuses what is recognised by its source and is not what was answered then. Only callers who choose their
+// keys can bring that about.
+func errKeyOfOther(what string) error { return messages.Invalid(messages.HeaderIdempotencyKey, what) }
+
+const (
+	ofOtherDocument = "was given to another document"
+	ofDelete        = "was given to a delete"
+	ofSubmit        = "was given to a submit"
+)
+
+// Answered returns what became of a submit that was answered before; ok is false for a new one.
+func (s *Store) Answered(ctx context.Context, sub Submission) (a Acceptance, ok bool, err error) {
+	var same bool
 	var overtaken *int64
-	err = s.pool.QueryRow(ctx, query("intake_receipt"), source, kbID).Scan(&a.DocKey, &a.Version, &submitID, &a.Outcome, &a.Status, &overtaken)
+	err = s.pool.QueryRow(ctx, query("intake_receipt"), sub.Source, sub.KB.ID, sub.Subspace, sub.DocID).Scan(&a.DocKey, &a.Version, &a.Outcome, &a.Status, &overtaken, &same)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return a, false, nil
+	}
+	switch {
+	case err != nil:
+	case !same:
+		err = errKeyOfOther(ofOtherDocument)
+	case a.Outcome == Removed:
+		err = errKeyOfOther(ofDelete)
 	}
 	if err == nil && overtaken != nil {
 		a.Overtaken, err = receiptsOf(ctx, s.pool, a.DocKey, *overtaken)
@@ -328,6 +347,9 @@ func openDocuments(ctx context.Context, conn *pgxpool.Conn, asked []opening, fir
 	for i := range out {
 		if out[i].key == 0 {
 			return nil, ErrKBChanged
+		}
+		if again := out[i].again; again != nil && again.DocKey != out[i].key {
+			return nil, errKeyOfOther(ofOtherDocument)
 		}
 		if err := out[i].complete(ctx, conn); err != nil {
 			return nil, err

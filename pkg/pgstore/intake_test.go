@@ -135,7 +135,7 @@ func TestARepeatedSubmitTellsWhatItToldAtFirst(t *testing.T) {
 	again := func(when string) {
 		t.Helper()
 		for _, c := range all {
-			a, ok, err := e.store.Answered(t.Context(), e.kb.ID, c.sub.Source)
+			a, ok, err := e.store.Answered(t.Context(), c.sub)
 			if err != nil || !ok || a.Status != c.want {
 				t.Errorf("%s: %s was told %s, looked up it is %q (%v)", when, c.sub.SubmitID, c.want, a.Status, err)
 			}

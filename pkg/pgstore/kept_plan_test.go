@@ -113,7 +113,7 @@ func (e *env) everything(doc string) {
 	e.swap(ref)
 	try(ignore(e.store.ReadyOf(ctx, []pgstore.Candidate{{DocKey: ref.DocKey, Version: ref.Version}})))
 	try(ignore(e.store.ReceiptsOf(ctx, ref.DocKey, ref.Version)))
-	_, _, err = e.store.Answered(ctx, e.kb.ID, first.Source)
+	_, _, err = e.store.Answered(ctx, first)
 	try(err)
 	e.status(doc)
 	try(ignore(e.store.ListChunks(ctx, e.kb, messages.DefaultSubspace, doc, -1, 10, nil)))

@@ -1,6 +1,7 @@
 package ingester_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/services/ingester/internal/intake"
 )
 
 func TestBothFormsOfASubmitAreTheSameSubmit(t *testing.T) {
@@ -231,5 +233,37 @@ func TestIntakeKeepsContentOnce(t *testing.T) {
 	l.submit(`{"docId":"b","text":"` + big + `"}`)
 	if n := l.count("SELECT count(*) FROM blobs"); n != 1 || l.count("SELECT sum(length(data)) FROM blob_parts") != len(big) {
 		t.Errorf("got %d contents, want one", n)
+	}
+}
+
+// A key that was used is no key of anything else: what is answered would be told of the wrong document, and what was asked for
+// would not be done.
+func TestAKeyOfSomethingElseIsRefused(t *testing.T) {
+	uploads, put := inMemory()
+	put(tenant, "o", []byte("text"))
+	l := newLab(t, uploads)
+	keyed := func(act func(context.Context, intake.From) (intake.Verdict, error), key, body string) error {
+		from := l.from(body, nil)
+		from.Source, from.Request = "key/"+key, true
+		_, err := act(t.Context(), from)
+		return err
+	}
+	for _, body := range []string{`{"docId":"a","text":"one"}`, `{"docId":"a","text":"another content"}`} {
+		if err := keyed(l.intake.Submit, "k1", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, body := range []string{`{"docId":"b","text":"two"}`, `{"docId":"b","upload":{"object":"o","size":4}}`} {
+		wantError(t, "submit of another document", keyed(l.intake.Submit, "k1", body), messages.CodeValidation, messages.HeaderIdempotencyKey)
+	}
+	wantError(t, "delete under the key of a submit", keyed(l.intake.Delete, "k1", `{"docId":"a"}`), messages.CodeValidation, messages.HeaderIdempotencyKey)
+	if err := keyed(l.intake.Delete, "k2", `{"docId":"a"}`); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{`{"docId":"a","text":"one"}`, `{"docId":"a","upload":{"object":"o","size":4}}`} {
+		wantError(t, "submit under the key of a delete", keyed(l.intake.Submit, "k2", body), messages.CodeValidation, messages.HeaderIdempotencyKey)
+	}
+	if n := l.count("SELECT count(*) FROM documents WHERE doc_id <> 'a' OR version <> 2"); n != 0 {
+		t.Errorf("what was refused left or changed %d documents", n)
 	}
 }

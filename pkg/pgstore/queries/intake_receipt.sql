@@ -1,1 +1,3 @@
-SELECT document_key, version, submit_id, outcome, status, overtaken FROM document_receipts WHERE source = $1 AND kb_id = $2
+SELECT r.document_key, r.version, r.outcome, r.status, r.overtaken,
+       EXISTS (SELECT 1 FROM documents d WHERE d.key = r.document_key AND d.subspace = $3 AND d.doc_id = $4)
+FROM document_receipts r WHERE r.source = $1 AND r.kb_id = $2

@@ -24,7 +24,7 @@ type Store interface {
 	AcceptSubmit(ctx context.Context, sub pgstore.Submission) (pgstore.Acceptance, error)
 	AcceptLines(ctx context.Context, parent messages.Ref, subs []pgstore.Submission) ([]pgstore.Acceptance, error)
 	DeleteDocument(ctx context.Context, d pgstore.Deletion) (pgstore.Acceptance, error)
-	Answered(ctx context.Context, kbID int64, source string) (pgstore.Acceptance, bool, error)
+	Answered(ctx context.Context, sub pgstore.Submission) (pgstore.Acceptance, bool, error)
 }
 
 // From says where a submit or delete comes from. Tenant and KB are the subject's.
@@ -119,7 +119,7 @@ func (in *Intake) accept(ctx context.Context, kb pgstore.KB, sub pgstore.Submiss
 	if up == nil {
 		return in.store.AcceptSubmit(ctx, sub)
 	}
-	a, ok, err := in.store.Answered(ctx, kb.ID, sub.Source)
+	a, ok, err := in.store.Answered(ctx, sub)
 	if err != nil || ok {
 		return a, err
 	}
