@@ -32,7 +32,7 @@ func publishCommand(s *Session) *cobra.Command {
 		Use:   "publish FILE|DIR|-...",
 		Short: "Publish documents and wait until they are searchable",
 		Long: `Publishes files, the files of folders (` + strings.Join(publish.Extensions(), " ") + `; hidden
-ones are passed over) and standard input, and waits until each document is Ready or has Failed.
+ones and symbolic links in folders are passed over) and standard input, and waits until each document is Ready or has Failed.
 
 A document's id is its path relative to the working directory, or to the argument when it lies outside.
 Publishing the same content again changes nothing. With --jsonl every line of the input is a

@@ -104,7 +104,7 @@ type Options struct {
 }
 
 // Find sends the documents of the arguments (files, folders, "-") to out, in order, and closes it. Files
-// that folders hold with other extensions, and hidden ones, are passed over. What goes wrong with one
+// that folders hold with other extensions, hidden ones and links are passed over. What goes wrong with one
 // document is its item's Err; the returned error is that of an argument, or the end of ctx.
 func Find(ctx context.Context, args []string, o Options, out chan<- Item) error {
 	defer close(out)
@@ -138,11 +138,12 @@ func (f *finder) argument(arg string) error {
 	if !info.IsDir() {
 		return f.file(arg, filepath.Dir(arg))
 	}
-	return filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+	root := arg + string(filepath.Separator) // the folder, also where arg is a link to it
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("find documents: %w", err)
-		case path != arg && strings.HasPrefix(d.Name(), "."):
+		case path != root && strings.HasPrefix(d.Name(), "."):
 			if d.IsDir() {
 				return fs.SkipDir
 			}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/weir-project/weir/pkg/client"
+	"github.com/weir-project/weir/pkg/messages"
 )
 
 // prepare makes the message of an item.
@@ -21,12 +23,27 @@ func (p *Publisher) prepare(ctx context.Context, item Item, id string) (o *clien
 	}
 	file, size, err := item.open()
 	if err != nil {
-		return nil, fmt.Errorf("read document: %w", err)
+		return nil, unreadable(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if size > MaxDocumentBytes {
 		return nil, tooLarge(size)
 	}
-	d.Content = file
+	d.Content = content{file}
 	return p.kb.Prepare(ctx, d, msgID)
+}
+
+// content reads a file; its errors tell that the document is to blame and not the bus.
+type content struct{ file io.Reader }
+
+func (c content) Read(p []byte) (int, error) {
+	n, err := c.file.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = unreadable(err)
+	}
+	return n, err
+}
+
+func unreadable(err error) error {
+	return fmt.Errorf("%w: %w", messages.Invalid("data", "cannot be read: "+err.Error()), err)
 }

@@ -175,12 +175,16 @@ func TestOversizeAndMissingFilesFailAlone(t *testing.T) {
 	results, _ := run(t, connect, publish.Config{},
 		publish.Item{Name: "huge", Path: path, Submit: messages.Submit{DocID: "huge"}},
 		publish.Item{Name: "missing", Path: filepath.Join(dir, "no"), Submit: messages.Submit{DocID: "missing"}},
+		publish.Item{Name: "folder", Path: dir, Submit: messages.Submit{DocID: "folder"}},
+		publish.Item{Name: "broken", Path: "/proc/self/mem", Submit: messages.Submit{DocID: "broken"}}, // nothing is mapped at 0
 		text("a", "alpha"))
 	if e := results["huge"].Error; e == nil || e.Code != messages.CodeDocumentTooLarge || e.Field != "data" {
 		t.Errorf("huge: got %v, want DOCUMENT_TOO_LARGE of data", e)
 	}
-	if e := results["missing"].Error; e == nil || !strings.Contains(e.Message, "no such file") {
-		t.Errorf("missing: got %v, want the reason", e)
+	for name, reason := range map[string]string{"missing": "no such file", "folder": "no regular file", "broken": "input/output error"} {
+		if e := results[name].Error; e == nil || e.Code != messages.CodeValidation || e.Field != "data" || !strings.Contains(e.Message, reason) {
+			t.Errorf("%s: got %v, want VALIDATION_ERROR of data, with the reason", name, e)
+		}
 	}
 	if results["a"].Status != messages.StatusReady {
 		t.Errorf("a: got %+v, want Ready", results["a"])
@@ -331,6 +335,20 @@ func TestFindTakesKnownFilesOfFolders(t *testing.T) {
 	outside, err := find(t, []string{filepath.Join(dir, "docs")}, publish.Options{Base: t.TempDir()})
 	if err != nil || len(outside) != 2 || outside[1].Submit.DocID != "sub/b.PDF" {
 		t.Errorf("outside of the base: got %+v, %v, want ids relative to the argument", outside, err)
+	}
+}
+
+func TestFindFollowsALinkThatIsTheArgument(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, map[string]string{"real/a.md": "a", "real/sub/b.md": "b"})
+	for link, to := range map[string]string{"link": "real", "real/c.md": "a.md", "real/sub/up": ".."} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	items, err := find(t, []string{filepath.Join(dir, "link")}, publish.Options{Base: dir})
+	if err != nil || len(items) != 2 || items[0].Submit.DocID != "link/a.md" || items[1].Submit.DocID != "link/sub/b.md" {
+		t.Errorf("got %+v, %v, want the files of the folder behind the link and no link in it", items, err)
 	}
 }
 
