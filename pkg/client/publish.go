@@ -26,8 +26,9 @@ type Document struct {
 // PublishOption changes one publish.
 type PublishOption func(*Outgoing)
 
-// WithMsgID gives the message an id instead of a random one. Events repeat it as submit id, and the stream
-// stores a message of the same id once within its duplicate window of two minutes.
+// WithMsgID gives the message an id instead of a random one, which events repeat as submit id. It does not keep a message
+// from being stored twice: the stream drops a second one of the same id only within 100 ms. The same content again
+// changes nothing.
 func WithMsgID(id string) PublishOption { return func(o *Outgoing) { o.msg.ID = id } }
 
 // Submitted is a submit or delete that is stored and on its way.
@@ -140,7 +141,7 @@ func (k *KB) outgoing(subject, docID, subspace string, opts []PublishOption) (*O
 }
 
 // Send stores a message. It may be called again with the same one, after ErrBackpressure or a lost
-// connection: the stream keeps it once. After an error that sending again cannot help, the upload is gone.
+// connection: a second copy in the stream changes nothing, unless another version came in between. After an error that sending again cannot help, the upload is gone.
 func (k *KB) Send(ctx context.Context, o *Outgoing) (Submitted, error) {
 	s := o.about
 	s.At = time.Now()

@@ -146,6 +146,27 @@ func TestAnUploadIsStoredAndRemoved(t *testing.T) {
 	}
 }
 
+// A publisher that missed the acknowledgement stores its message again, when the first may have been worked off.
+func TestAnUploadThatIsStoredTwiceIsOneSubmit(t *testing.T) {
+	uploads, put := inMemory()
+	l := newLab(t, uploads)
+	put(tenant, "o1", []byte("uploaded text"))
+	const body = `{"docId":"d","contentType":"text/plain","upload":{"object":"o1","size":13}}`
+	first := l.from(body, nil)
+	if _, err := l.intake.Submit(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	copied := l.from(body, nil)
+	copied.SubmitID = first.SubmitID
+	v, err := l.intake.Submit(t.Context(), copied)
+	if err != nil {
+		t.Fatalf("the copy: %v", err)
+	}
+	wantTold(t, "the copy", v.Messages, "Pending v1 m1", "parse")
+	_, err = l.intake.Submit(t.Context(), l.from(body, nil))
+	wantError(t, "another submit of the object that is gone", err, messages.CodeValidation, "upload.object")
+}
+
 func TestUploadsThatCannotBeTakenUp(t *testing.T) {
 	uploads, put := inMemory()
 	l := newLab(t, uploads)

@@ -6,6 +6,7 @@ package intake
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -98,6 +99,9 @@ func (in *Intake) submit(ctx context.Context, from From, s *messages.Submit) (Ve
 	if err != nil {
 		return Verdict{}, err
 	}
+	if s.Upload != nil && !from.Request {
+		from.Source = sourceOfUpload(s.Upload.Object, from.SubmitID)
+	}
 	from.Source = sourceIn(kb, from.Source)
 	sub, err := in.prepare(kb, from, s)
 	if err != nil {
@@ -139,6 +143,13 @@ func (in *Intake) removeUpload(ctx context.Context, tenant, object string) {
 
 // sourceIn keeps the sources of a knowledge base apart from those of an earlier one of its name.
 func sourceIn(kb pgstore.KB, source string) string { return fmt.Sprintf("%d/%s", kb.ID, source) }
+
+// sourceOfUpload recognises a submit that is stored in the stream more than once, as by a publisher that missed the
+// acknowledgement: the first takes the object, and by their places the others would be new submits without one.
+func sourceOfUpload(object, submitID string) string {
+	sum := sha256.Sum256([]byte(object + "\x00" + submitID))
+	return "upload/" + hex.EncodeToString(sum[:])
+}
 
 // current is a refusal by a knowledge base as remembered: ErrKBChanged when it is not that any more, since
 // a field may have been added, or another one created under its name.
