@@ -49,6 +49,7 @@ MAX_TEXT_CHARS = 200_000        # of one text
 MAX_QUEUED_TOKENS = 500_000     # waiting for the model; beyond that 429
 MAX_CONNECTIONS = 128           # open at once, a thread each
 IDLE_SECONDS = 120              # without a byte from the client
+BODY_SECONDS = 30               # for a body to come
 GRACE_SECONDS = 5               # for requests in flight when the server stops
 HANG_UP_POLL_SECONDS = 0.2      # how often a waiting request looks for its client
 
@@ -670,30 +671,40 @@ class Handler(BaseHTTPRequestHandler):
                          "queued_tokens": self.server.scheduler.queued})
 
     def embed(self) -> None:
-        size = self.body_size()
-        if not self.server.bodies.take(size):
-            raise RequestError(429, "too many requests are being read", None, "queue_full", 1)
+        size, self.held = self.body_size(), 0
         try:
             request = parse_request(self.read_body(size))
             vectors, tokens = self.server.scheduler.embed(request.texts, request.prefix, self.hung_up)
             self.send(200, render(request, vectors, tokens))
         finally:
-            self.server.bodies.give(size)
+            self.server.bodies.give(self.held)
 
     def body_size(self) -> int:
         size = self.headers.get("Content-Length", "")
         if not (size.isascii() and size.isdigit()) or self.headers.get("Transfer-Encoding"):
             raise RequestError(411, "Content-Length is required")
-        if int(size) > MAX_BODY_BYTES:
+        if len(size) > 18 or int(size) > MAX_BODY_BYTES:
             raise RequestError(413, f"the body has {size[:20]} bytes, the most is {MAX_BODY_BYTES}")
         return int(size)
 
     def read_body(self, size: int) -> bytes:
-        body = self.rfile.read(size)
-        if len(body) < size:
-            raise ClientGone
+        """Takes pieces out of the budget as they come: what a client only announces takes no room from others."""
+        until, parts = time.monotonic() + BODY_SECONDS, []
+        while self.held < size:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self.connection.settimeout(left)
+            part = self.rfile.read1(min(size - self.held, 1 << 16))
+            if not part:
+                raise ClientGone
+            if not self.server.bodies.take(len(part)):
+                raise RequestError(429, "too many requests are being read", None, "queue_full", 1)
+            self.held += len(part)
+            parts.append(part)
+        self.connection.settimeout(IDLE_SECONDS)
         self.body_read = True
-        return body
+        return b"".join(parts)
 
     def refuse_body(self) -> None:
         """A GET with a body would leave it in the stream as the next request."""

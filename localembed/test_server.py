@@ -192,6 +192,31 @@ class ApiTest(unittest.TestCase):
     def test_a_body_over_the_limit_is_refused_and_the_answer_arrives(self):
         self.refused(self.running.request("POST", "/v1/embeddings", b" " * (server.MAX_BODY_BYTES + 1)), 413)
 
+    def test_a_length_of_thousands_of_digits_is_over_the_limit(self):
+        with self.running.raw(b"POST /v1/embeddings HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n") as s:
+            self.assertIn(b" 413 ", s.recv(100))
+
+    def test_bodies_that_do_not_come_take_no_room_from_others(self):
+        held = [self.running.raw(b"POST /v1/embeddings HTTP/1.1\r\nContent-Length: %d\r\n\r\n{" % server.MAX_BODY_BYTES)
+                for _ in range(2 * server.MAX_BODIES_BYTES // server.MAX_BODY_BYTES)]
+        self.addCleanup(lambda: [s.close() for s in held])
+        until(lambda: self.running.server.in_flight == len(held), "all are being read")
+        self.assertEqual(self.running.embed("a")[0], 200)
+
+    def test_bodies_share_a_budget(self):
+        left = self.running.server.bodies.left
+        self.assertTrue(self.running.server.bodies.take(left - 10))
+        headers = self.refused(self.running.embed("a"), 429, None, "queue_full")
+        self.assertEqual(headers["Retry-After"], "1")
+        self.running.server.bodies.give(left - 10)
+        self.assertEqual(self.running.embed("a")[0], 200)
+        self.assertEqual(self.running.server.bodies.left, left)
+
+    def test_a_body_that_takes_too_long_ends_the_connection(self):
+        with mock.patch.object(server, "BODY_SECONDS", 0.1):
+            with self.running.raw(b"POST /v1/embeddings HTTP/1.1\r\nContent-Length: 50\r\n\r\n{") as s:
+                self.assertEqual(s.recv(100), b"")
+
     def test_a_connection_is_kept_also_after_a_refusal(self):
         c = http.client.HTTPConnection("127.0.0.1", self.running.port, timeout=DEADLINE)
         self.addCleanup(c.close)
