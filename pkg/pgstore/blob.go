@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -91,34 +92,55 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Bounds of collecting contents: those that one look finds, which reads a row of every content there is, and those that one
+// transaction removes.
+const (
+	collectLook = 100_000
+	collectDrop = 1000
+)
+
 // CollectBlobs removes contents older than age that no version refers to, and returns how many.
 func (s *Store) CollectBlobs(ctx context.Context, age time.Duration) (int, error) {
-	rows, err := s.pool.Query(ctx, query("blob_candidates"), age.Seconds())
+	for total := 0; ; {
+		found, n, err := s.collectSome(ctx, age)
+		if total += n; err != nil {
+			return total, fmt.Errorf("collect contents: %w", err)
+		}
+		if found < collectLook || n == 0 { // all, or nothing but what others hold
+			return total, nil
+		}
+	}
+}
+
+func (s *Store) collectSome(ctx context.Context, age time.Duration) (found, dropped int, err error) {
+	rows, err := s.pool.Query(ctx, query("blob_candidates"), age.Seconds(), collectLook)
 	if err != nil {
-		return 0, fmt.Errorf("collect contents: %w", err)
+		return 0, 0, err
 	}
 	byKB := map[int64][][]byte{}
 	var kbID int64
 	var hash []byte
 	_, err = pgx.ForEachRow(rows, []any{&kbID, &hash}, func() error {
 		byKB[kbID] = append(byKB[kbID], append([]byte(nil), hash...))
+		found++
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("collect contents: %w", err)
+		return 0, 0, err
 	}
-	total := 0
 	for kbID, hashes := range byKB {
-		err := s.inTx(ctx, func(tx pgx.Tx) error {
-			n, err := dropBlobs(ctx, tx, kbID, hashes)
-			total += n
-			return err
-		})
-		if err != nil {
-			return total, fmt.Errorf("collect contents: %w", err)
+		for some := range slices.Chunk(hashes, collectDrop) {
+			err := s.inTx(ctx, func(tx pgx.Tx) error {
+				n, err := dropBlobs(ctx, tx, kbID, some)
+				dropped += n
+				return err
+			})
+			if err != nil {
+				return found, dropped, err
+			}
 		}
 	}
-	return total, nil
+	return found, dropped, nil
 }
 
 // dropBlobs removes those of the contents that nothing refers to. It locks first and looks with a

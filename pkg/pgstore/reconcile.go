@@ -101,22 +101,38 @@ type SweepAges struct {
 func (s *Store) Sweep(ctx context.Context, ages SweepAges) (int, error) {
 	total := 0
 	for _, step := range []struct {
-		name string
-		args []any
+		name  string
+		args  []any
+		batch int64 // rows of one statement; 0: all
 	}{
-		{"sweep_staged_chunks", nil},
-		{"sweep_staged_vectors", nil},
-		{"sweep_receipts", []any{ages.Receipts.Seconds()}},
-		{"sweep_tombstones", []any{ages.Tombstones.Seconds()}},
-		{"sweep_jobs", []any{ages.Records.Seconds()}},
-		{"sweep_dead_letters", []any{ages.Records.Seconds()}},
+		{"sweep_staged_chunks", nil, 0},
+		{"sweep_staged_vectors", nil, 0},
+		{"sweep_receipts", []any{ages.Receipts.Seconds()}, 10_000},
+		{"sweep_tombstones", []any{ages.Tombstones.Seconds()}, 10_000},
+		{"sweep_jobs", []any{ages.Records.Seconds()}, 1000},
+		{"sweep_dead_letters", []any{ages.Records.Seconds()}, 1000},
 	} {
-		tag, err := s.pool.Exec(ctx, query(step.name), step.args...)
-		if err != nil {
+		n, err := s.sweep(ctx, step.name, step.args, step.batch)
+		if total += n; err != nil {
 			return total, fmt.Errorf("sweep (%s): %w", step.name, err)
 		}
-		total += int(tag.RowsAffected())
 	}
 	n, err := s.CollectBlobs(ctx, ages.Blobs)
 	return total + n, err
+}
+
+// sweep runs a statement until it finds less than a whole batch: what is left each time would grow for ever.
+func (s *Store) sweep(ctx context.Context, name string, args []any, batch int64) (total int, err error) {
+	if batch > 0 {
+		args = append(args, batch)
+	}
+	for {
+		tag, err := s.pool.Exec(ctx, query(name), args...)
+		if err != nil {
+			return total, err
+		}
+		if total += int(tag.RowsAffected()); batch == 0 || tag.RowsAffected() < batch {
+			return total, nil
+		}
+	}
 }
