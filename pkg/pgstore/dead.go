@@ -49,7 +49,9 @@ func (s *Store) RecordDeadLetter(ctx context.Context, d NewDeadLetter) (failed b
 		if d.Ref == nil {
 			return nil
 		}
-		if fresh {
+		if shared, err := shareKB(ctx, tx, d.Ref.KBID); err != nil {
+			return err
+		} else if fresh && shared { // else the upkeep tells of the end
 			if _, err := tx.Exec(ctx, query("dead_fail"), d.Ref.DocKey, d.Ref.Version, d.Ref.KBID, d.Error, d.Attempts, id); err != nil {
 				return err
 			}

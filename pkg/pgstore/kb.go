@@ -173,6 +173,16 @@ func (s *Store) UpdateKB(ctx context.Context, tenant, name string, u KBUpdate) (
 	return s.LoadKB(ctx, tenant, name)
 }
 
+// shareKB keeps a knowledge base from being deleted, or what is live in it from being changed, until the transaction ends; false when it is
+// deleted.
+func shareKB(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
+	err := tx.QueryRow(ctx, query("kb_share"), id).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // DeleteKB hides a knowledge base at once and for ever; PurgeDeleted removes its data.
 func (s *Store) DeleteKB(ctx context.Context, tenant, name string) error {
 	var id int64

@@ -107,8 +107,8 @@ func openLine(ctx context.Context, q querier, ref messages.Ref, from int64) (key
 // held itself before goes. ErrStale when there is nothing to end, or not yet.
 func (s *Store) EndSplit(ctx context.Context, o OpenSplit) error {
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, query("kb_share"), o.Ref.KBID); err != nil {
-			return err
+		if shared, err := shareKB(ctx, tx, o.Ref.KBID); err != nil || !shared {
+			return errors.Join(err, ErrStale)
 		}
 		var live *int64
 		err := tx.QueryRow(ctx, query("split_lock"), o.Ref.DocKey, o.Ref.Version).Scan(&live)
