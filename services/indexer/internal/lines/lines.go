@@ -45,19 +45,29 @@ type Ender struct {
 	publish Publisher
 	log     *slog.Logger
 	now     func() time.Time
-	from    map[version]int64 // key of the first line of a version that was open when it looked last
+	seen    places // in the pass before
 }
+
+// places is what a pass leaves for the next, so that it need not look at the same lines again.
+type places struct {
+	open    map[version]int64 // key of the first line of a version that is open
+	removed map[version]int64 // key of the last line older than a version that was dealt with, where more are left
+}
+
+func newPlaces() places { return places{open: map[version]int64{}, removed: map[version]int64{}} }
 
 type version struct{ key, version int64 }
 
 // New returns one.
 func New(store Store, publish Publisher, log *slog.Logger) *Ender {
-	return &Ender{store: store, publish: publish, log: log, now: time.Now, from: map[version]int64{}}
+	return &Ender{store: store, publish: publish, log: log, now: time.Now, seen: newPlaces()}
 }
 
 const (
 	pageSize = 200
 	removals = 4 // at a time
+	// maxRemoved bounds the lines of a document that a pass removes, in pages: others wait for their ends meanwhile.
+	maxRemoved = 5
 )
 
 // Run looks every so often until ctx is done.
@@ -67,6 +77,8 @@ func (e *Ender) Run(ctx context.Context, every time.Duration) error {
 	for {
 		if err := e.Pass(ctx); err != nil && ctx.Err() == nil {
 			e.log.Error("end split documents", "err", err)
+		} else if len(e.seen.removed) > 0 && ctx.Err() == nil {
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -79,7 +91,7 @@ func (e *Ender) Run(ctx context.Context, every time.Duration) error {
 // Pass does once what can be done now. One document that fails keeps no other from it; the errors are joined.
 func (e *Ender) Pass(ctx context.Context) error {
 	var problems []error
-	seen := map[version]int64{}
+	seen := newPlaces()
 	for after := int64(0); ; {
 		page, err := e.store.OpenSplits(ctx, after, pageSize)
 		if err != nil {
@@ -92,15 +104,15 @@ func (e *Ender) Pass(ctx context.Context) error {
 			after = o.Ref.DocKey
 		}
 		if len(page) < pageSize || ctx.Err() != nil {
-			e.from = seen
+			e.seen = seen
 			return errors.Join(append(problems, e.tellAll(ctx))...)
 		}
 	}
 }
 
-func (e *Ender) step(ctx context.Context, o pgstore.OpenSplit, seen map[version]int64) error {
+func (e *Ender) step(ctx context.Context, o pgstore.OpenSplit, seen places) error {
 	if o.RemoveBelow > 0 {
-		if err := e.remove(ctx, o); err != nil {
+		if err := e.remove(ctx, o, seen); err != nil {
 			return err
 		}
 	}
@@ -111,14 +123,14 @@ func (e *Ender) step(ctx context.Context, o pgstore.OpenSplit, seen map[version]
 }
 
 // end ends a version unless one of its lines is open.
-func (e *Ender) end(ctx context.Context, o pgstore.OpenSplit, seen map[version]int64) error {
+func (e *Ender) end(ctx context.Context, o pgstore.OpenSplit, seen places) error {
 	k := version{o.Ref.DocKey, o.Ref.Version}
-	open, err := e.store.OpenLine(ctx, o.Ref, e.from[k])
+	open, err := e.store.OpenLine(ctx, o.Ref, e.seen.open[k])
 	if err != nil {
 		return err
 	}
 	if open > 0 {
-		seen[k] = open
+		seen.open[k] = open
 		return pgstore.ErrStale
 	}
 	return e.store.EndSplit(ctx, o)
@@ -176,10 +188,11 @@ func (e *Ender) tell(ctx context.Context, end pgstore.SplitEnd) error {
 	return e.store.SplitTold(ctx, r)
 }
 
-// remove deletes the lines of older versions, and ends the delete that waits for that.
-func (e *Ender) remove(ctx context.Context, o pgstore.OpenSplit) error {
+// remove deletes the lines of older versions, and ends the delete that waits for that. ErrStale when some are left to the next
+// pass.
+func (e *Ender) remove(ctx context.Context, o pgstore.OpenSplit, seen places) error {
 	if !o.KBDeleted { // else its lines are gone with it
-		if err := e.removeLines(ctx, o); err != nil {
+		if err := e.removeLines(ctx, o, seen); err != nil {
 			return err
 		}
 	}
@@ -191,7 +204,7 @@ func (e *Ender) remove(ctx context.Context, o pgstore.OpenSplit) error {
 	return e.store.OldLinesGone(ctx, o.Ref.DocKey, o.RemoveBelow)
 }
 
-func (e *Ender) removeLines(ctx context.Context, o pgstore.OpenSplit) error {
+func (e *Ender) removeLines(ctx context.Context, o pgstore.OpenSplit, seen places) error {
 	kb, err := e.store.LoadKB(ctx, o.Ref.Tenant, o.Ref.KB)
 	if err != nil {
 		return err
@@ -199,28 +212,36 @@ func (e *Ender) removeLines(ctx context.Context, o pgstore.OpenSplit) error {
 	if kb.ID != o.Ref.KBID {
 		return pgstore.ErrStale
 	}
-	for after := int64(0); ; {
+	k := version{o.Ref.DocKey, o.RemoveBelow}
+	after := e.seen.removed[k]
+	for range maxRemoved {
 		page, err := e.store.OldLines(ctx, o.Ref.DocKey, o.RemoveBelow, after, pageSize)
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		g, removing := guard.WithContext(ctx)
-		g.SetLimit(removals)
-		for _, line := range page {
-			g.Go(func() error { return e.removeLine(removing, kb, o, line) })
-		}
-		if err := g.Wait(); err != nil {
+		if err := e.removePage(ctx, kb, o, page); err != nil {
 			return err
 		}
-		keys := make([]int64, len(page))
-		for i, line := range page {
-			keys[i] = line.Key
-		}
-		if err := e.store.ForgetLines(ctx, o.Ref.DocKey, keys); err != nil {
-			return err
-		}
-		after = keys[len(keys)-1]
+		after = page[len(page)-1].Key
 	}
+	seen.removed[k] = after
+	return pgstore.ErrStale
+}
+
+func (e *Ender) removePage(ctx context.Context, kb pgstore.KB, o pgstore.OpenSplit, page []pgstore.OldLine) error {
+	g, removing := guard.WithContext(ctx)
+	g.SetLimit(removals)
+	for _, line := range page {
+		g.Go(func() error { return e.removeLine(removing, kb, o, line) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	keys := make([]int64, len(page))
+	for i, line := range page {
+		keys[i] = line.Key
+	}
+	return e.store.ForgetLines(ctx, o.Ref.DocKey, keys)
 }
 
 // removeLine deletes a line, if it still is one, and tells so.

@@ -98,3 +98,53 @@ func TestAnEndThatCannotBeToldKeepsNoOtherBack(t *testing.T) {
 		t.Errorf("told %v, want the second", b.told)
 	}
 }
+
+// large has a document with very many lines to be removed, of which none can be, before one that only is to be ended.
+type large struct {
+	broken
+	lines, looked int64
+	gone          []int64
+}
+
+func (l *large) OldLines(_ context.Context, _, _, after int64, limit int) ([]pgstore.OldLine, error) {
+	page := make([]pgstore.OldLine, min(l.lines-after, int64(limit)))
+	for i := range page {
+		page[i].Key = after + int64(i) + 1
+	}
+	l.looked += int64(len(page))
+	return page, nil
+}
+
+func (l *large) DeleteDocument(context.Context, pgstore.Deletion) (pgstore.Acceptance, error) {
+	return pgstore.Acceptance{Outcome: pgstore.Superseded}, nil
+}
+
+func (l *large) ForgetLines(context.Context, int64, []int64) error { return nil }
+
+func (l *large) OldLinesGone(_ context.Context, parent, _ int64) error {
+	l.gone = append(l.gone, parent)
+	return nil
+}
+
+// The removal of very many lines goes on from pass to pass, and keeps no other document from its end meanwhile.
+func TestManyLinesKeepNoOtherDocumentBack(t *testing.T) {
+	t.Parallel()
+	l := &large{lines: 50_000}
+	l.open = []pgstore.OpenSplit{
+		{Ref: messages.Ref{DocID: "large", DocKey: 1}, RemoveBelow: 2},
+		{Ref: messages.Ref{DocID: "small", DocKey: 2}, Waiting: true},
+	}
+	e := lines.New(l, nil, slog.New(slog.DiscardHandler))
+	if err := e.Pass(t.Context()); err != nil || l.looked > 5000 || !slices.Equal(l.ended, []string{"small"}) || len(l.gone) > 0 {
+		t.Fatalf("the first pass looked at %d lines, ended %v and finished %v (%v), want a few lines and the end of the small one", l.looked, l.ended, l.gone, err)
+	}
+	passes := 1
+	for ; len(l.gone) == 0 && passes < 1000; passes++ {
+		if err := e.Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l.looked != l.lines || !slices.Equal(l.gone, []int64{1}) {
+		t.Errorf("in %d passes: looked at %d lines, want each of %d once, and the document finished, not %v", passes, l.looked, l.lines, l.gone)
+	}
+}
