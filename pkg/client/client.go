@@ -50,8 +50,8 @@ type Options struct {
 	Telemetry bus.Telemetry
 }
 
-// DefaultMaxDocumentBytes is the services' own default limit.
-const DefaultMaxDocumentBytes = 100 << 20
+// DefaultMaxDocumentBytes is the default of the services' own limit, --max-document-bytes.
+const DefaultMaxDocumentBytes = 100_000_000
 
 func (o Options) withDefaults() Options {
 	if o.RetryFor == 0 {

@@ -34,6 +34,7 @@ func Main(system IO) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := &Session{IO: system}
+	s.In = newInput(ctx, system.In)
 	defer s.close()
 	root := rootCommand(s)
 	err := root.ExecuteContext(ctx)

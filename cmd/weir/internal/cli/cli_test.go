@@ -224,6 +224,7 @@ func TestExitCodesOfOtherErrors(t *testing.T) {
 		{errors.New("x"), ExitFailed},
 		{Usagef("x"), ExitUsage},
 		{context.Canceled, ExitInterrupted},
+		{errors.Join(context.Canceled, context.DeadlineExceeded), ExitInterrupted}, // of what was told to stop
 		{fmt.Errorf("x: %w", context.DeadlineExceeded), ExitTimeout},
 		{messages.Errorf(messages.CodeInternal, "x"), ExitFailed},
 	} {

@@ -56,14 +56,14 @@ func exitOf(err error) int {
 		return ExitOK
 	case errors.As(err, &usage):
 		return ExitUsage
+	case errors.Is(err, context.Canceled): // whatever else came of it
+		return ExitInterrupted
 	case errors.As(err, &refused):
 		return exitOfCode(refused.Code)
 	case errors.Is(err, client.ErrPermission):
 		return ExitRejected
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return ExitTimeout
-	case errors.Is(err, context.Canceled):
-		return ExitInterrupted
 	case errors.Is(err, ErrUnavailable), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrNoServers),
 		errors.Is(err, statedir.ErrNoRun), errors.Is(err, up.ErrRuns):
 		return ExitUnavailable
