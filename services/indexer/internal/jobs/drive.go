@@ -131,7 +131,12 @@ func (d *drive) fill(ctx context.Context, j pgstore.Job) error {
 		}
 		return d.store.SelectBuilds(ctx, j, kb.Schema)
 	}
-	last, n, err := d.store.FillBuilds(ctx, j, d.at, fillPage)
+	var last pgstore.ListPlace
+	var n int
+	err := d.keeping(ctx, j, func(ctx context.Context) (err error) { // where few are left to list, it looks at all
+		last, n, err = d.store.FillBuilds(ctx, j, d.at, fillPage)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -276,24 +281,38 @@ func (d *drive) hindrance(ctx context.Context, j pgstore.Job, counts messages.Jo
 	return "", nil
 }
 
-// measure runs the gate and keeps the lease meanwhile.
-func (d *drive) measure(ctx context.Context, j pgstore.Job) (messages.JobGateResult, error) {
-	within, cancel := context.WithCancel(ctx)
+// measure runs the gate.
+func (d *drive) measure(ctx context.Context, j pgstore.Job) (result messages.JobGateResult, err error) {
+	err = d.keeping(ctx, j, func(ctx context.Context) (err error) {
+		result, err = d.gate.Measure(ctx, j)
+		return err
+	})
+	if err != nil {
+		return result, fmt.Errorf("measure: %w", err)
+	}
+	return result, d.store.SetGateResult(ctx, j, result)
+}
+
+// keeping does what may take longer than a lease, and keeps the lease meanwhile. When that fails it is given up: somebody else
+// does it.
+func (d *drive) keeping(ctx context.Context, j pgstore.Job, do func(context.Context) error) error {
+	within, cancel := context.WithCancelCause(ctx)
 	var keep guard.Group
-	defer keep.Wait() //nolint:errcheck // whoever measures finds out
-	defer cancel()
+	defer keep.Wait() //nolint:errcheck // it is the cause of the end
+	defer cancel(nil)
 	keep.Go(func() error {
-		defer cancel() // somebody else measures
+		defer cancel(nil) // also of a panic
 		for pause(within, d.cfg.Lease/4) {
 			if _, err := d.store.RenewJob(within, j, d.cfg.Lease); err != nil {
+				cancel(err)
 				return err
 			}
 		}
 		return nil
 	})
-	result, err := d.gate.Measure(within, j)
-	if err != nil {
-		return result, fmt.Errorf("measure: %w", err)
+	err := do(within)
+	if cause := context.Cause(within); err != nil && cause != nil {
+		return fmt.Errorf("keep the lease: %w", cause)
 	}
-	return result, d.store.SetGateResult(ctx, j, result)
+	return err
 }

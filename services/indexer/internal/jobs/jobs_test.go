@@ -324,6 +324,49 @@ func (waiting) Measure(ctx context.Context, _ pgstore.Job) (messages.JobGateResu
 	return messages.JobGateResult{}, ctx.Err()
 }
 
+// A look through very many documents may take longer than a lease: somebody else would take the job, look as long, and lose it too.
+func TestTheLeaseIsKeptWhileDocumentsAreListed(t *testing.T) {
+	t.Parallel()
+	s := &table{}
+	slow := &slowList{table: s, renewed: make(chan struct{})}
+	d := &drive{Runner: New(slow, s, gateOf(true), func(int64) {}, slog.New(slog.DiscardHandler), Config{Lease: time.Millisecond})}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s.job.Kind = messages.JobReindex
+	if err := d.fill(ctx, s.job); err != nil || !d.passed {
+		t.Errorf("got %v, passed %v, want the list done", err, d.passed)
+	}
+	s.lost = true
+	if err := d.fill(ctx, s.job); !errors.Is(err, pgstore.ErrLeaseLost) {
+		t.Errorf("when the lease is lost: got %v, want ErrLeaseLost", err)
+	}
+}
+
+// slowList is a store that lists documents while its lease is renewed three times, or until it is told to stop.
+type slowList struct {
+	*table
+	renewed chan struct{}
+}
+
+func (s *slowList) RenewJob(ctx context.Context, j pgstore.Job, l time.Duration) (pgstore.Job, error) {
+	select {
+	case s.renewed <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return s.table.RenewJob(ctx, j, l)
+}
+
+func (s *slowList) FillBuilds(ctx context.Context, _ pgstore.Job, _ pgstore.ListPlace, _ int) (pgstore.ListPlace, int, error) {
+	for range 3 {
+		select {
+		case <-s.renewed:
+		case <-ctx.Done():
+			return pgstore.ListPlace{}, 0, ctx.Err()
+		}
+	}
+	return pgstore.ListPlace{}, 0, nil
+}
+
 func TestARunnerClaimsAndStops(t *testing.T) {
 	t.Parallel()
 	s := &table{wanted: 5}
