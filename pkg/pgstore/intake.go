@@ -303,6 +303,26 @@ func (s *Store) Answered(ctx context.Context, sub Submission) (a Acceptance, ok 
 	return a, true, nil
 }
 
+// AnsweredBefore returns what became of a submit or delete of a document that any knowledge base of the name answered, one that is
+// deleted since as well; ok is false when none did. The source is without the knowledge base's id.
+func (s *Store) AnsweredBefore(ctx context.Context, tenant, name, source, subspace, docID string) (kb KB, a Acceptance, ok bool, err error) {
+	kb = KB{Tenant: tenant, Name: name}
+	var overtaken *int64
+	err = s.pool.QueryRow(ctx, query("intake_answered"), tenant, name, source, subspace, docID).
+		Scan(&kb.ID, &a.DocKey, &a.Version, &a.Outcome, &a.Status, &overtaken)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return kb, a, false, nil
+	}
+	if err == nil && overtaken != nil {
+		a.Overtaken, err = receiptsOf(ctx, s.pool, a.DocKey, *overtaken)
+	}
+	if err != nil {
+		return kb, a, false, fmt.Errorf("look up submit: %w", err)
+	}
+	a.Again = true
+	return kb, a, true, nil
+}
+
 // querier is a pool, a connection or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

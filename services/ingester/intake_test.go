@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/ingester/internal/intake"
 )
 
@@ -266,4 +267,47 @@ func TestAKeyOfSomethingElseIsRefused(t *testing.T) {
 	if n := l.count("SELECT count(*) FROM documents WHERE doc_id <> 'a' OR version <> 2"); n != 0 {
 		t.Errorf("what was refused left or changed %d documents", n)
 	}
+}
+
+// What was accepted and is delivered again tells what it told, also when it would be refused by now: a dead letter would give it
+// a second end.
+func TestWhatWasAcceptedIsNotRefusedWhenItComesAgain(t *testing.T) {
+	l := newLab(t, nil)
+	submit, unchanged, removed := l.from(`{"docId":"d","text":"one"}`, nil), l.from(`{"docId":"d","text":"one"}`, nil), l.from(`{"docId":"d"}`, nil)
+	other := l.from(`{"docId":"e","text":"two"}`, nil)
+	take := func(when string) {
+		t.Helper()
+		for _, c := range []struct {
+			act  func(context.Context, intake.From) (intake.Verdict, error)
+			from intake.From
+			want []string
+		}{
+			{l.intake.Submit, submit, []string{"Pending v1 m1"}},
+			{l.intake.Submit, unchanged, []string{"Pending v1 m2"}},
+			{l.intake.Delete, removed, []string{"Deleted v2 m3", "Superseded v1 m1", "Superseded v1 m2"}},
+			{l.intake.Submit, other, []string{"Pending v1 m4"}},
+		} {
+			v, err := c.act(t.Context(), c.from)
+			if err != nil {
+				t.Errorf("%s: %s: %v", when, c.want[0], err)
+			}
+			got := slices.DeleteFunc(told(t, v.Messages), func(s string) bool { return s == messages.StageParse })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s: got %v, want %v", when, got, c.want)
+			}
+		}
+	}
+	take("at first")
+	l.intake = intake.New(l.store, nil, testkit.Logger(t), 2)
+	take("when less may be accepted")
+	if err := l.store.DeleteKB(t.Context(), tenant, "docs"); err != nil {
+		t.Fatal(err)
+	}
+	l.intake = intake.New(l.store, nil, testkit.Logger(t), maxBytes)
+	take("when the knowledge base is deleted")
+	_, err := l.intake.Submit(t.Context(), l.from(`{"docId":"d","text":"one"}`, nil))
+	wantError(t, "a new one", err, messages.CodeKBNotFound, "knowledgeBaseName")
+	other.Request = true
+	_, err = l.intake.Submit(t.Context(), other)
+	wantError(t, "a request", err, messages.CodeKBNotFound, "knowledgeBaseName")
 }

@@ -26,6 +26,7 @@ type Store interface {
 	AcceptLines(ctx context.Context, parent messages.Ref, subs []pgstore.Submission) ([]pgstore.Acceptance, error)
 	DeleteDocument(ctx context.Context, d pgstore.Deletion) (pgstore.Acceptance, error)
 	Answered(ctx context.Context, sub pgstore.Submission) (pgstore.Acceptance, bool, error)
+	AnsweredBefore(ctx context.Context, tenant, name, source, subspace, docID string) (pgstore.KB, pgstore.Acceptance, bool, error)
 }
 
 // From says where a submit or delete comes from. Tenant and KB are the subject's.
@@ -80,7 +81,30 @@ func (in *Intake) Submit(ctx context.Context, from From) (Verdict, error) {
 	if err := in.unlock(ctx, from, s); err != nil {
 		return Verdict{}, err
 	}
-	return in.again(from, func() (Verdict, error) { return in.submit(ctx, from, s) })
+	if s.Upload != nil && !from.Request {
+		from.Source = sourceOfUpload(s.Upload.Object, from.SubmitID)
+	}
+	v, err := in.again(from, func() (Verdict, error) { return in.submit(ctx, from, s) })
+	return in.refused(ctx, from, s.Subspace, s.DocID, v, err)
+}
+
+// refused looks whether what is refused now was accepted when it was delivered before, as by a knowledge base that is deleted since.
+// Then it tells what it told: a dead letter would give the submit a second end. A request is told of the refusal.
+func (in *Intake) refused(ctx context.Context, from From, subspace, docID string, v Verdict, err error) (Verdict, error) {
+	if typed(err) == nil || from.Request {
+		return v, err
+	}
+	if subspace == "" {
+		subspace = messages.DefaultSubspace
+	}
+	kb, a, ok, lookup := in.store.AnsweredBefore(ctx, from.Tenant, from.KB, from.Source, subspace, docID)
+	if lookup != nil {
+		return v, lookup
+	}
+	if !ok {
+		return v, err
+	}
+	return in.tell(kb, pgstore.Submission{Subspace: subspace, DocID: docID, Source: sourceIn(kb, from.Source), SubmitID: from.SubmitID}, a)
 }
 
 // again takes a decision anew when the knowledge base changed or the content was collected under it.
@@ -98,9 +122,6 @@ func (in *Intake) submit(ctx context.Context, from From, s *messages.Submit) (Ve
 	kb, err := in.kbs.load(ctx, from.Tenant, from.KB)
 	if err != nil {
 		return Verdict{}, err
-	}
-	if s.Upload != nil && !from.Request {
-		from.Source = sourceOfUpload(s.Upload.Object, from.SubmitID)
 	}
 	from.Source = sourceIn(kb, from.Source)
 	sub, err := in.prepare(kb, from, s)
@@ -241,7 +262,8 @@ func (in *Intake) Delete(ctx context.Context, from From) (Verdict, error) {
 	if err := checkScope(from, d.Tenant, d.KnowledgeBaseName); err != nil {
 		return Verdict{}, err
 	}
-	return in.again(from, func() (Verdict, error) { return in.delete(ctx, from, d) })
+	v, err := in.again(from, func() (Verdict, error) { return in.delete(ctx, from, d) })
+	return in.refused(ctx, from, d.Subspace, d.DocID, v, err)
 }
 
 func (in *Intake) delete(ctx context.Context, from From, d *messages.Delete) (Verdict, error) {
@@ -264,9 +286,19 @@ func (in *Intake) delete(ctx context.Context, from From, d *messages.Delete) (Ve
 	return in.verdict(kb, sub, a)
 }
 
-// verdict says what is to be published: the submit's own event, those of the submits it overtook, and the
-// work that follows.
+// verdict says what is to be published: what tell says, and the work that follows.
 func (in *Intake) verdict(kb pgstore.KB, sub pgstore.Submission, a pgstore.Acceptance) (Verdict, error) {
+	v, err := in.tell(kb, sub, a)
+	if err == nil && a.Outcome == pgstore.Accepted {
+		var msg bus.Message
+		msg, err = parseWork(kb, sub, a)
+		v.Messages = append(v.Messages, msg)
+	}
+	return v, err
+}
+
+// tell is the submit's own event and those of the submits it overtook.
+func (in *Intake) tell(kb pgstore.KB, sub pgstore.Submission, a pgstore.Acceptance) (Verdict, error) {
 	v := Verdict{Reply: messages.SubmitReply{
 		DocID: sub.DocID, Subspace: sub.Subspace, Version: a.Version, Status: a.Status, SubmitID: sub.SubmitID,
 		Unchanged: a.Outcome == pgstore.Unchanged || a.Outcome == pgstore.MetadataOnly,
@@ -287,11 +319,7 @@ func (in *Intake) verdict(kb pgstore.KB, sub pgstore.Submission, a pgstore.Accep
 		}
 		v.Messages = append(v.Messages, msg)
 	}
-	if a.Outcome == pgstore.Accepted {
-		msg, err = parseWork(kb, sub, a)
-		v.Messages = append(v.Messages, msg)
-	}
-	return v, err
+	return v, nil
 }
 
 func parseWork(kb pgstore.KB, sub pgstore.Submission, a pgstore.Acceptance) (bus.Message, error) {
