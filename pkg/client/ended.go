@@ -24,8 +24,8 @@ const (
 // Ended tells from the state of the document how a submit or delete has ended whose events were missed, as
 // the event would have; over is false while it cannot be told for sure. Where no event named its version, the
 // document's state counts when its newest version was submitted after ours was sent, or when ours has left
-// the stream of documents. The error is about why it could not be told: ErrPermission when this user may not
-// look at that stream, which leaves some open for ever.
+// the stream of documents and is not among the dead letters of what was refused. The error is about why it could not
+// be told: ErrPermission when this user may not look at that stream or list, which leaves some open for ever.
 func (k *KB) Ended(ctx context.Context, s Submitted) (e messages.Event, over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
@@ -73,6 +73,15 @@ func (k *KB) standing(ctx context.Context, s Submitted, info messages.DocumentIn
 		if taken, err := k.c.taken(ctx, s.Sequence); !taken {
 			return messages.Event{}, false, err
 		}
+		refusal, err := k.refusal(ctx, s)
+		if err != nil {
+			return messages.Event{}, false, err
+		}
+		if refusal != nil {
+			e := k.eventOf(s)
+			e.Status, e.Error = messages.StatusFailed, refusal
+			return e, true, nil
+		}
 	}
 	e := k.eventOf(s)
 	e.Status, e.Version, e.Chunks, e.Reused = info.Status, info.Version, info.Chunks, info.Reused
@@ -82,6 +91,28 @@ func (k *KB) standing(ctx context.Context, s Submitted, info messages.DocumentIn
 		e.Status = messages.StatusSuperseded
 	}
 	return e, true, nil
+}
+
+// refusal is why intake refused a submit, nil when it did not.
+func (k *KB) refusal(ctx context.Context, s Submitted) (*messages.Error, error) {
+	for letter, err := range k.c.DeadLetters(ctx, messages.ListDeadLetters{KnowledgeBaseName: k.name, Stage: messages.StageIntake}) {
+		switch {
+		case err != nil:
+			return nil, err
+		case letter.At.Before(s.At.Add(-clockSlack)): // the newest come first
+			return nil, nil
+		case letter.DocID != s.DocID:
+			continue
+		}
+		whole, err := k.c.DeadLetter(ctx, letter.ID)
+		if err != nil {
+			return nil, err
+		}
+		if whole.Headers[messages.HeaderDeadMsgID] == s.ID {
+			return &letter.Error, nil
+		}
+	}
+	return nil, nil
 }
 
 func (k *KB) eventOf(s Submitted) messages.Event {

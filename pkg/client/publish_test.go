@@ -3,9 +3,12 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +94,25 @@ func (b *bench) stored(seq uint64) *jetstream.RawStreamMsg {
 		b.t.Fatal(err)
 	}
 	return m
+}
+
+// refusals serves these dead letters of intake.
+func (b *bench) refusals(all map[int64]messages.DeadLetterDetail) {
+	b.t.Helper()
+	serve(b.t, b.nc, messages.OpDLQList, func(context.Context, bus.Request) (any, error) {
+		var list messages.DeadLetterList
+		for _, id := range slices.Backward(slices.Sorted(maps.Keys(all))) {
+			d := all[id].DeadLetter
+			d.ID = id
+			list.DeadLetters = append(list.DeadLetters, d)
+		}
+		return list, nil
+	})
+	serve(b.t, b.nc, messages.OpDLQGet, func(_ context.Context, r bus.Request) (any, error) {
+		var ref messages.DeadLetterRef
+		err := json.Unmarshal(r.Body, &ref)
+		return all[ref.ID], err
+	})
 }
 
 func doc(id, content string) Document {
@@ -318,6 +340,12 @@ func TestTheEndIsToldFromTheStateOnlyWhereItIsSure(t *testing.T) {
 	var info messages.DocumentInfo
 	var failure error
 	serve(t, b.nc, messages.OpDocGet, func(context.Context, bus.Request) (any, error) { return info, failure })
+	b.refusals(map[int64]messages.DeadLetterDetail{
+		1: {DeadLetter: messages.DeadLetter{DocID: "d", At: began.Add(-time.Hour)}, Headers: map[string]string{messages.HeaderDeadMsgID: "long ago"}},
+		2: {DeadLetter: messages.DeadLetter{DocID: "d", At: began}, Headers: map[string]string{messages.HeaderDeadMsgID: "refused"}},
+		3: {DeadLetter: messages.DeadLetter{DocID: "d", At: began}, Headers: map[string]string{messages.HeaderDeadMsgID: "another's"}},
+		4: {DeadLetter: messages.DeadLetter{DocID: "other", At: began}, Headers: map[string]string{messages.HeaderDeadMsgID: "id"}},
+	})
 	waiting, err := b.c.KB("kb1").Publish(within(t, patience), doc("d", "x"))
 	if err != nil {
 		t.Fatal(err)
@@ -353,6 +381,30 @@ func TestTheEndIsToldFromTheStateOnlyWhereItIsSure(t *testing.T) {
 		if err != nil || over != (c.want != "") || e.Status != c.want {
 			t.Errorf("%s: got %q, %v, %v, want %q", c.what, e.Status, over, err, c.want)
 		}
+	}
+}
+
+func TestARefusalWhoseEventIsMissedIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, Options{RetryFor: -1})
+	began := time.Now()
+	serve(t, b.nc, messages.OpDocGet, func(context.Context, bus.Request) (any, error) {
+		return messages.DocumentInfo{DocID: "d", Status: messages.StatusReady, Version: 7, SubmittedAt: began.Add(-time.Minute)}, nil
+	})
+	const gone = 99 // no message of this number
+	refused := Submitted{ID: "refused", DocID: "d", Sequence: gone, At: began}
+	if _, over, err := b.c.KB("kb1").Ended(within(t, patience), refused); over || err == nil {
+		t.Errorf("dead letters cannot be read: got %v, %v, want that it cannot be told", over, err)
+	}
+	b.refusals(map[int64]messages.DeadLetterDetail{
+		5: {
+			DeadLetter: messages.DeadLetter{DocID: "d", At: began, Error: messages.Error{Code: messages.CodeValidation, Field: "metadata.yeer"}},
+			Headers:    map[string]string{messages.HeaderDeadMsgID: "refused"},
+		},
+	})
+	e, over, err := b.c.KB("kb1").Ended(within(t, patience), refused)
+	if err != nil || !over || e.Status != messages.StatusFailed || e.Error == nil || e.Error.Field != "metadata.yeer" || e.Version != 0 {
+		t.Errorf("got %+v, %v, %v, want Failed with the reason", e, over, err)
 	}
 }
 
