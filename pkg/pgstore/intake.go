@@ -281,46 +281,47 @@ const (
 // Answered returns what became of a submit that was answered before; ok is false for a new one.
 func (s *Store) Answered(ctx context.Context, sub Submission) (a Acceptance, ok bool, err error) {
 	var same bool
-	var overtaken *int64
-	err = s.pool.QueryRow(ctx, query("intake_receipt"), sub.Source, sub.KB.ID, sub.Subspace, sub.DocID).Scan(&a.DocKey, &a.Version, &a.Outcome, &a.Status, &overtaken, &same)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return a, false, nil
-	}
+	ok, err = s.answered(ctx, &a, "intake_receipt", []any{sub.Source, sub.KB.ID, sub.Subspace, sub.DocID}, &same)
 	switch {
-	case err != nil:
+	case !ok:
 	case !same:
-		err = errKeyOfOther(ofOtherDocument)
+		return a, false, errKeyOfOther(ofOtherDocument)
 	case a.Outcome == Removed:
-		err = errKeyOfOther(ofDelete)
+		return a, false, errKeyOfOther(ofDelete)
+	}
+	return a, ok, err
+}
+
+// AnsweredAs returns what became of the last submit of the document under the submit's id, and its source; ok is false when there is
+// none.
+func (s *Store) AnsweredAs(ctx context.Context, sub Submission) (source string, a Acceptance, ok bool, err error) {
+	ok, err = s.answered(ctx, &a, "intake_copied", []any{sub.KB.ID, sub.Subspace, sub.DocID, sub.SubmitID}, &source)
+	return source, a, ok, err
+}
+
+// answered reads an answer that a statement finds, behind what else it gives; false when it finds none.
+func (s *Store) answered(ctx context.Context, a *Acceptance, name string, args []any, first ...any) (bool, error) {
+	var overtaken *int64
+	err := s.pool.QueryRow(ctx, query(name), args...).Scan(append(first, &a.DocKey, &a.Version, &a.Outcome, &a.Status, &overtaken)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
 	}
 	if err == nil && overtaken != nil {
 		a.Overtaken, err = receiptsOf(ctx, s.pool, a.DocKey, *overtaken)
 	}
 	if err != nil {
-		return a, false, fmt.Errorf("look up submit: %w", err)
+		return false, fmt.Errorf("look up submit: %w", err)
 	}
 	a.Again = true
-	return a, true, nil
+	return true, nil
 }
 
 // AnsweredBefore returns what became of a submit or delete of a document that any knowledge base of the name answered, one that is
 // deleted since as well; ok is false when none did. The source is without the knowledge base's id.
 func (s *Store) AnsweredBefore(ctx context.Context, tenant, name, source, subspace, docID string) (kb KB, a Acceptance, ok bool, err error) {
 	kb = KB{Tenant: tenant, Name: name}
-	var overtaken *int64
-	err = s.pool.QueryRow(ctx, query("intake_answered"), tenant, name, source, subspace, docID).
-		Scan(&kb.ID, &a.DocKey, &a.Version, &a.Outcome, &a.Status, &overtaken)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return kb, a, false, nil
-	}
-	if err == nil && overtaken != nil {
-		a.Overtaken, err = receiptsOf(ctx, s.pool, a.DocKey, *overtaken)
-	}
-	if err != nil {
-		return kb, a, false, fmt.Errorf("look up submit: %w", err)
-	}
-	a.Again = true
-	return kb, a, true, nil
+	ok, err = s.answered(ctx, &a, "intake_answered", []any{tenant, name, source, subspace, docID}, &kb.ID)
+	return kb, a, ok, err
 }
 
 // querier is a pool, a connection or a transaction.

@@ -167,6 +167,30 @@ func TestAnUploadThatIsStoredTwiceIsOneSubmit(t *testing.T) {
 	wantError(t, "another submit of the object that is gone", err, messages.CodeValidation, "upload.object")
 }
 
+// Ids of messages and names of objects may be used again, as for each version of a document.
+func TestAnUploadUnderTheIDAndNameOfAnotherIsASubmitOfItsOwn(t *testing.T) {
+	uploads, put := inMemory()
+	l := newLab(t, uploads)
+	upload := func(doc, text string) (intake.Verdict, error) {
+		put(tenant, "o1", []byte(text))
+		from := l.from(fmt.Sprintf(`{"docId":%q,"contentType":"text/plain","upload":{"object":"o1","size":%d}}`, doc, len(text)), nil)
+		from.SubmitID = "same"
+		return l.intake.Submit(t.Context(), from)
+	}
+	for i, text := range []string{"one", "another"} {
+		v, err := upload("d", text)
+		if err != nil || v.Reply.Version != int64(i+1) || v.Reply.Unchanged {
+			t.Errorf("%s: got %+v (%v), want version %d", text, v.Reply, err, i+1)
+		}
+	}
+	if v, err := upload("e", "of another document"); err != nil || v.Reply.Version != 1 || v.Reply.DocID != "e" {
+		t.Errorf("another document: got %+v (%v), want a version of it", v.Reply, err)
+	}
+	if n := l.count("SELECT count(*) FROM document_versions WHERE sha256 = sha256('another')"); n != 1 {
+		t.Error("the newer content is not kept")
+	}
+}
+
 func TestUploadsThatCannotBeTakenUp(t *testing.T) {
 	uploads, put := inMemory()
 	l := newLab(t, uploads)

@@ -44,7 +44,8 @@ func (in *Intake) storeUpload(ctx context.Context, kb pgstore.KB, up *messages.U
 	var blob pgstore.Blob
 	object, err := in.uploads.Open(ctx, kb.Tenant, up.Object)
 	if errors.Is(err, ErrNoUpload) {
-		return blob, messages.Invalid("upload.object", fmt.Sprintf("bucket %s has no object %q", messages.UploadBucket(kb.Tenant), up.Object))
+		missing := messages.Invalid("upload.object", fmt.Sprintf("bucket %s has no object %q", messages.UploadBucket(kb.Tenant), up.Object))
+		return blob, fmt.Errorf("%w: %w", err, missing)
 	}
 	if err != nil {
 		return blob, fmt.Errorf("open upload: %w", err)

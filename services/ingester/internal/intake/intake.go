@@ -6,7 +6,6 @@ package intake
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +25,7 @@ type Store interface {
 	AcceptLines(ctx context.Context, parent messages.Ref, subs []pgstore.Submission) ([]pgstore.Acceptance, error)
 	DeleteDocument(ctx context.Context, d pgstore.Deletion) (pgstore.Acceptance, error)
 	Answered(ctx context.Context, sub pgstore.Submission) (pgstore.Acceptance, bool, error)
+	AnsweredAs(ctx context.Context, sub pgstore.Submission) (source string, a pgstore.Acceptance, ok bool, err error)
 	AnsweredBefore(ctx context.Context, tenant, name, source, subspace, docID string) (pgstore.KB, pgstore.Acceptance, bool, error)
 }
 
@@ -81,9 +81,6 @@ func (in *Intake) Submit(ctx context.Context, from From) (Verdict, error) {
 	if err := in.unlock(ctx, from, s); err != nil {
 		return Verdict{}, err
 	}
-	if s.Upload != nil && !from.Request {
-		from.Source = sourceOfUpload(s.Upload.Object, from.SubmitID)
-	}
 	v, err := in.again(from, func() (Verdict, error) { return in.submit(ctx, from, s) })
 	return in.refused(ctx, from, s.Subspace, s.DocID, v, err)
 }
@@ -129,6 +126,9 @@ func (in *Intake) submit(ctx context.Context, from From, s *messages.Submit) (Ve
 		return Verdict{}, in.current(ctx, kb, err)
 	}
 	a, err := in.accept(ctx, kb, sub, s.Upload)
+	if errors.Is(err, ErrNoUpload) && !from.Request {
+		return in.copied(ctx, kb, sub, err)
+	}
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -154,6 +154,20 @@ func (in *Intake) accept(ctx context.Context, kb pgstore.KB, sub pgstore.Submiss
 	return in.store.AcceptSubmit(ctx, sub)
 }
 
+// copied is the verdict on a submit whose upload is gone. It may be stored in the stream more than once, as by a publisher that
+// missed the acknowledgement: then the first has taken the object, and its verdict is told again.
+func (in *Intake) copied(ctx context.Context, kb pgstore.KB, sub pgstore.Submission, missing error) (Verdict, error) {
+	source, a, ok, err := in.store.AnsweredAs(ctx, sub)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if !ok {
+		return Verdict{}, missing
+	}
+	sub.Source = source
+	return in.verdict(kb, sub, a)
+}
+
 // removeUpload drops an object whose content is stored. One that stays behind goes with the bucket's
 // age limit.
 func (in *Intake) removeUpload(ctx context.Context, tenant, object string) {
@@ -164,13 +178,6 @@ func (in *Intake) removeUpload(ctx context.Context, tenant, object string) {
 
 // sourceIn keeps the sources of a knowledge base apart from those of an earlier one of its name.
 func sourceIn(kb pgstore.KB, source string) string { return fmt.Sprintf("%d/%s", kb.ID, source) }
-
-// sourceOfUpload recognises a submit that is stored in the stream more than once, as by a publisher that missed the
-// acknowledgement: the first takes the object, and by their places the others would be new submits without one.
-func sourceOfUpload(object, submitID string) string {
-	sum := sha256.Sum256([]byte(object + "\x00" + submitID))
-	return "upload/" + hex.EncodeToString(sum[:])
-}
 
 // current is a refusal by a knowledge base as remembered: ErrKBChanged when it is not that any more, since
 // a field may have been added, or another one created under its name.
