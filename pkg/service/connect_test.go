@@ -56,8 +56,29 @@ func TestWhatCannotBeReachedIsNamedWithoutItsPassword(t *testing.T) {
 	discard := slog.New(slog.DiscardHandler)
 	_, err := service.OpenPostgres(t.Context(), service.PostgresConfig{URL: "postgres://u:hunter2@127.0.0.1:1/x"}, discard)
 	wantUnreachable(t, err)
-	_, err = service.OpenNATS(t.Context(), service.NATSConfig{URL: "nats://u:hunter2@127.0.0.1:1", Wait: 200 * time.Millisecond}, discard)
-	wantUnreachable(t, err)
+	for _, url := range []service.SecretURL{
+		"nats://u:hunter2@127.0.0.1:1", "nats://hunter2@127.0.0.1:1", "nats://u:%zzhunter2@127.0.0.1:1", "nats://u:a hunter2@127.0.0.1:1",
+		"nats://127.0.0.1:1,nats://u:hunter2@127.0.0.1:port",
+	} {
+		_, err = service.OpenNATS(t.Context(), service.NATSConfig{URL: url, Wait: 200 * time.Millisecond}, discard)
+		wantUnreachable(t, err)
+	}
+}
+
+func TestTheAddressOfAConnectionHidesItsToken(t *testing.T) {
+	t.Parallel()
+	s, _ := testkit.NATSListening(t)
+	for _, secret := range []string{"hunter2", "u:hunter2"} {
+		url := strings.Replace(s.ClientURL(), "://", "://"+secret+"@", 1)
+		nc, err := service.OpenNATS(t.Context(), service.NATSConfig{URL: service.SecretURL(url), Name: "x"}, testkit.Logger(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		if got := service.ConnectedURL(nc).String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "127.0.0.1") {
+			t.Errorf("got %s, want the address without %s", got, secret)
+		}
+	}
 }
 
 func wantUnreachable(t *testing.T, err error) {

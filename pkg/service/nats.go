@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,7 +34,7 @@ func OpenNATS(ctx context.Context, cfg NATSConfig, logger *slog.Logger) (*nats.C
 	err := untilUp(ctx, cfg.Wait, func(context.Context) error {
 		var err error
 		nc, err = nats.Connect(cfg.URL.Reveal(), opts...)
-		return err
+		return withoutURL(err)
 	}, func(err error) {
 		logger.Warn("waiting for nats", "url", cfg.URL, "err", err)
 	})
@@ -42,6 +43,19 @@ func OpenNATS(ctx context.Context, cfg NATSConfig, logger *slog.Logger) (*nats.C
 	}
 	return nc, nil
 }
+
+// withoutURL takes away the address that an error of parsing it repeats, password and all.
+func withoutURL(err error) error {
+	var parsed *url.Error
+	if errors.As(err, &parsed) {
+		return fmt.Errorf("read the address: %w", parsed.Err)
+	}
+	return err
+}
+
+// ConnectedURL is the address of the server that nc is connected to, empty without one. The client's own redaction leaves
+// a token in it.
+func ConnectedURL(nc *nats.Conn) SecretURL { return SecretURL(nc.ConnectedUrl()) }
 
 func natsOptions(cfg NATSConfig, logger *slog.Logger) []nats.Option {
 	opts := []nats.Option{
@@ -64,7 +78,7 @@ func natsOptions(cfg NATSConfig, logger *slog.Logger) []nats.Option {
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			logger.Info("nats reconnected", "url", nc.ConnectedUrlRedacted())
+			logger.Info("nats reconnected", "url", ConnectedURL(nc))
 		}),
 	}
 	if cfg.Creds != "" {

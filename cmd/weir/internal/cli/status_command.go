@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -29,8 +30,11 @@ func runStatus(cmd *cobra.Command, s *Session) error {
 		return err
 	}
 	status, err := up.Look(cmd.Context(), dir)
-	if err != nil {
+	if errors.Is(err, statedir.ErrNoRun) {
 		return fmt.Errorf("%w; `weir up` starts it", err)
+	}
+	if err != nil {
+		return err
 	}
 	if err := s.Print(redact(status), func(w io.Writer) error { return printStatus(w, status) }); err != nil {
 		return err

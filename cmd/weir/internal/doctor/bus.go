@@ -14,6 +14,7 @@ import (
 
 	weirbus "github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/service"
 )
 
 // slowBus is a round trip that will be felt in every answer.
@@ -30,18 +31,18 @@ func bus(ctx context.Context, p *patient) []Finding {
 	p.nc = nc
 	rtt, err := nc.RTT()
 	if err != nil {
-		return broken("ping "+nc.ConnectedUrlRedacted(), err)
+		return broken("ping "+service.ConnectedURL(nc).String(), err)
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return broken("open jetstream", err)
 	}
 	if _, err := js.AccountInfo(ctx); err != nil {
-		return fail(fmt.Sprintf("%s has no JetStream for this account: %v", nc.ConnectedUrlRedacted(), err),
+		return fail(fmt.Sprintf("%s has no JetStream for this account: %v", service.ConnectedURL(nc), err),
 			"start the server with `nats-server --jetstream`, and enable JetStream for the account")
 	}
 	p.js = js
-	says := fmt.Sprintf("%s, server %s, round trip %s", nc.ConnectedUrlRedacted(), nc.ConnectedServerVersion(), rtt.Round(10*time.Microsecond))
+	says := fmt.Sprintf("%s, server %s, round trip %s", service.ConnectedURL(nc), nc.ConnectedServerVersion(), rtt.Round(10*time.Microsecond))
 	if rtt > slowBus {
 		return warn(says+": slow", "run Weir nearer to the server")
 	}
