@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ func classify(ctx context.Context, err error, header http.Header) error {
 	}
 	if errors.Is(err, errAnswerTooLong) || isJSONError(err) {
 		return &Error{Kind: ErrBadAnswer, Message: clip(err.Error())}
+	}
+	if withURL, ok := errors.AsType[*url.Error](err); ok { // the address may hold a token, and may be nobody's business
+		err = withURL.Err
 	}
 	return &Error{Kind: ErrUnavailable, Message: clip(err.Error()), Err: err}
 }

@@ -71,6 +71,16 @@ func TestClientNoServer(t *testing.T) {
 	}
 }
 
+func TestClientKeepsTheAddressOutOfErrors(t *testing.T) {
+	for _, secret := range []string{"hunter2", "u:hunter2"} { // a token has no password that net/http would hide
+		c := newClient(t, embedding.ClientConfig{BaseURL: "http://" + secret + "@127.0.0.1:1/v1", Model: "m"})
+		_, err := c.Probe(t.Context())
+		if !errors.Is(err, embedding.ErrUnavailable) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: got %v, want unavailable without it", secret, err)
+		}
+	}
+}
+
 func TestClientCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	cfg, server := startFake(t, fakeserver.Options{})

@@ -74,7 +74,7 @@ func (f *doctorFlags) deps(s *Session) doctor.Deps {
 			url, err := s.DatabaseURL(f.databaseURL)
 			return url.Reveal(), err
 		},
-		Embedding: doctor.Embedding{BaseURL: f.embedding(s), Key: s.Getenv("EMBEDDING_API_KEY"), Model: f.model},
+		Embedding: doctor.Embedding{BaseURL: service.SecretURL(f.embedding(s)), Key: s.Getenv("EMBEDDING_API_KEY"), Model: f.model},
 		Rerank:    func() (service.RerankProviders, error) { return f.providers(s) },
 		Tenant:    s.Tenant, StuckAfter: f.stuckAfter, Patience: s.Timeout,
 	}

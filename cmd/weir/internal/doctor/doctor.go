@@ -55,7 +55,8 @@ type Deps struct {
 
 // Embedding is how the embedding server is reached.
 type Embedding struct {
-	BaseURL, Key, Model string
+	BaseURL    service.SecretURL
+	Key, Model string
 }
 
 // Names lists the checks in the order they are made.

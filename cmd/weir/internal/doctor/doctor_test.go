@@ -267,9 +267,11 @@ func TestEmbeddingServer(t *testing.T) {
 	defer server.Close()
 	d := deps()
 	expect(t, d, "embedding", doctor.Skip, "EMBEDDING_BASE_URL", "")
-	d.Embedding = doctor.Embedding{BaseURL: server.URL + "/v1", Model: "m"}
+	d.Embedding = doctor.Embedding{BaseURL: service.SecretURL(strings.Replace(server.URL, "://", "://u:hunter2@", 1) + "/v1"), Model: "m"}
+	expect(t, d, "embedding", doctor.OK, "//redacted@127.0.0.1", "")
 	expect(t, d, "embedding", doctor.OK, "model m, 8 dimensions", "")
 	fake.Always(&fakeserver.Fault{Status: 401, Message: "no key"})
+	expect(t, d, "embedding", doctor.Fail, "//redacted@127.0.0.1", "EMBEDDING_API_KEY")
 	expect(t, d, "embedding", doctor.Fail, "does not embed", "EMBEDDING_API_KEY")
 	server.Close()
 	expect(t, d, "embedding", doctor.Fail, "does not embed", "weir status")

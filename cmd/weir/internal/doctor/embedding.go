@@ -17,7 +17,7 @@ func embeddingServer(ctx context.Context, p *patient) []Finding {
 	if e.BaseURL == "" {
 		return []Finding{{Level: Skip, Says: "the address of the embedding server is not known here: set EMBEDDING_BASE_URL"}}
 	}
-	client, err := embedding.NewClient(embedding.ClientConfig{BaseURL: e.BaseURL, APIKey: e.Key, Model: e.Model})
+	client, err := embedding.NewClient(embedding.ClientConfig{BaseURL: e.BaseURL.Reveal(), APIKey: e.Key, Model: e.Model})
 	if err != nil {
 		return fail(err.Error(), "set EMBEDDING_BASE_URL to the address up to /v1")
 	}
