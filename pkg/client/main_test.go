@@ -16,7 +16,7 @@ import (
 	"github.com/weir-project/weir/pkg/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testkit.UploadLeak()) }
 
 // patience is how long a test waits for what must happen: the machine may be busy.
 const patience = 30 * time.Second

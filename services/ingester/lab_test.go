@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	parseworker.Main()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, testkit.UploadLeak())
 }
 
 const (

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(actAsWeir) != "" {
 		os.Exit(Main(System()))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, testkit.UploadLeak())
 }
 
 // line runs a command line in this process.

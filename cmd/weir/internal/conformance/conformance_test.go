@@ -9,12 +9,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/ingester/parseworker"
 )
 
 func TestMain(m *testing.M) {
 	parseworker.Main()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, testkit.UploadLeak())
 }
 
 // TestConformance runs every case as a subtest of its id. Cases that need no server run without one.
