@@ -34,7 +34,7 @@ func benchUntil(b *testing.B, done func() bool) {
 // BenchmarkReindex builds 10,000 chunks anew with full reuse, through the stages of every document, and compares the
 // chunks per second with one connection that copies exactly the final rows, as BenchmarkIngest does.
 func BenchmarkReindex(b *testing.B) {
-	const docs, chunks, rounds = 1000, 10_000, 3
+	const docs, chunks, rounds = 1000, 10_000, 4
 	s := benchIndexed(b, docs)
 	reportMedian(b, b.N*rounds, func(int) benchRound {
 		r := benchRound{chunks: chunks}
