@@ -30,16 +30,7 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	cfg, err := pgxpool.ParseConfig(testkit.PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pgstore.Configure(cfg)
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testkit.Pool(t, testkit.PostgresURL(t), pgstore.Configure)
 	e := &env{t: t, pool: pool, store: pgstore.New(pool)}
 	e.kb = e.createKB("docs", messages.IndexTypeHybrid)
 	return e

@@ -11,15 +11,7 @@ import (
 // or that of the test server.
 func PostgresPrograms(t testing.TB) string {
 	t.Helper()
-	file := os.Getenv("WEIR_SETUP")
-	if file == "" {
-		dir, err := statedir.Locate(os.Getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file = dir.Path("setup.json")
-	}
-	if setup, err := statedir.ReadSetup(file); err == nil && setup.Postgres["18"] != "" {
+	if setup, err := Setup(t); err == nil && setup.Postgres["18"] != "" {
 		return setup.Postgres["18"]
 	}
 	var bin string
@@ -28,6 +20,20 @@ func PostgresPrograms(t testing.TB) string {
 		t.Fatalf("find the programs of postgres: %v", err)
 	}
 	return bin
+}
+
+// Setup reads what scripts/setup has recorded for this machine.
+func Setup(t testing.TB) (statedir.Setup, error) {
+	t.Helper()
+	file := os.Getenv("WEIR_SETUP")
+	if file == "" {
+		dir, err := statedir.Locate(os.Getenv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = dir.Path("setup.json")
+	}
+	return statedir.ReadSetup(file)
 }
 
 // PublicDir returns a directory that Postgres's user can reach, which that of t.TempDir is not. It is removed when the test

@@ -74,14 +74,18 @@ func EmptyPostgresURL(t testing.TB) string {
 	return withDatabase(t, admin, name)
 }
 
-// Pool connects to url and closes the pool when the test ends.
-func Pool(t testing.TB, url string) *pgxpool.Pool {
+// Pool connects to url, eight connections at most unless configured otherwise, and closes the pool when the test ends.
+// Tests of a store pass pgstore.Configure.
+func Pool(t testing.TB, url string, configure ...func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		t.Fatalf("parse database url: %v", err)
 	}
 	cfg.MaxConns = poolConns
+	for _, f := range configure {
+		f(cfg)
+	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	if err != nil {
 		t.Fatalf("open pool: %v", err)

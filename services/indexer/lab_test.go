@@ -41,16 +41,7 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	t.Parallel()
-	cfg, err := pgxpool.ParseConfig(testkit.PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pgstore.Configure(cfg)
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testkit.Pool(t, testkit.PostgresURL(t), pgstore.Configure)
 	l := &lab{t: t, pool: pool, store: pgstore.New(pool)}
 	l.kb = l.createKB("docs")
 	return l

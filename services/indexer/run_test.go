@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
@@ -61,7 +60,7 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 		{"no schema", testkit.EmptyPostgresURL(t), js, "no Weir schema: run `weir migrate`"},
 		{"no streams", testkit.PostgresURL(t), bare, "stream WEIR_DOCS is missing; run `weir migrate`"},
 	} {
-		svc, err := indexer.New(indexer.Config{}, indexer.Deps{JS: c.js, Store: openStore(t, c.url)})
+		svc, err := indexer.New(indexer.Config{}, indexer.Deps{JS: c.js, Store: pgstore.New(testkit.Pool(t, c.url, pgstore.Configure))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,21 +71,6 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
-}
-
-func openStore(t *testing.T, url string) *pgstore.Store {
-	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pgstore.Configure(cfg)
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pgstore.New(pool)
 }
 
 // running is a running indexer.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
@@ -57,23 +56,13 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 		{"no schema", testkit.EmptyPostgresURL(t), js, "no Weir schema: run `weir migrate`"},
 		{"no streams", testkit.PostgresURL(t), bare, "stream WEIR_DOCS is missing; run `weir migrate`"},
 	} {
-		cfg, err := pgxpool.ParseConfig(c.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pgstore.Configure(cfg)
-		pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		svc, err := ingester.New(ingester.Config{}, ingester.Deps{JS: c.js, Store: pgstore.New(pool)})
+		svc, err := ingester.New(ingester.Config{}, ingester.Deps{JS: c.js, Store: pgstore.New(testkit.Pool(t, c.url, pgstore.Configure))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		err = svc.Run(ctx)
 		cancel()
-		pool.Close()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}

@@ -65,7 +65,7 @@ func newLab(tb testing.TB, s setup) *lab {
 	if s.dims > 0 {
 		l.dims = s.dims
 	}
-	l.pool = openPool(tb, url)
+	l.pool = testkit.Pool(tb, url, pgstore.Configure)
 	l.store = pgstore.New(l.pool)
 	l.embed.Store(func(text string) ([]float32, error) { return vectorOf(text, l.dims), nil })
 	if !s.noEmbedder {
@@ -73,7 +73,7 @@ func newLab(tb testing.TB, s setup) *lab {
 	}
 	served := l.store
 	if s.address != nil {
-		served = pgstore.New(openPool(tb, s.address(url)))
+		served = pgstore.New(testkit.Pool(tb, s.address(url), pgstore.Configure))
 	}
 	ready := make(chan struct{})
 	svc, err := retriever.New(s.cfg, retriever.Deps{
@@ -101,21 +101,6 @@ func newLab(tb testing.TB, s setup) *lab {
 		tb.Fatalf("run: %v", err)
 	}
 	return l
-}
-
-func openPool(tb testing.TB, url string) *pgxpool.Pool {
-	tb.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	pgstore.Configure(cfg)
-	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(pool.Close)
-	return pool
 }
 
 // serveVectors answers as the embedder would.

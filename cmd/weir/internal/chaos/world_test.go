@@ -146,15 +146,7 @@ func (w *world) connect(natsURL, databaseURL string) {
 	if w.js, err = jetstream.New(w.nc); err != nil {
 		w.t.Fatal(err)
 	}
-	cfg, err := pgxpool.ParseConfig(databaseURL)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	pgstore.Configure(cfg)
-	if w.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(w.pool.Close)
+	w.pool = testkit.Pool(w.t, databaseURL, pgstore.Configure)
 }
 
 func (w *world) provision() {

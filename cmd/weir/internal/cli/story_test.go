@@ -77,15 +77,7 @@ func newMachine(t *testing.T) *machine {
 // setupOf is what scripts/setup has recorded for this machine.
 func setupOf(t *testing.T) statedir.Setup {
 	t.Helper()
-	file := os.Getenv("WEIR_SETUP")
-	if file == "" {
-		dir, err := statedir.Locate(os.Getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file = dir.Path("setup.json")
-	}
-	setup, err := statedir.ReadSetup(file)
+	setup, err := testkit.Setup(t)
 	if err != nil {
 		t.Fatalf("this test runs a real Postgres: %v; `make test` does all of it", err)
 	}

@@ -61,17 +61,7 @@ func newWorld(t testing.TB) *world {
 	if _, err := bus.Provision(t.Context(), w.js, messages.Streams(), messages.Stages(), bus.Settings{MaxBytes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := pgxpool.ParseConfig(testkit.PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.MaxConns, cfg.ConnConfig.Tracer = 12, w.sql
-	pgstore.Configure(cfg)
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testkit.Pool(t, testkit.PostgresURL(t), pgstore.Configure, func(c *pgxpool.Config) { c.MaxConns, c.ConnConfig.Tracer = 12, w.sql })
 	vectors, scores := httptest.NewServer(w.embeddings), httptest.NewServer(w.rerank)
 	t.Cleanup(vectors.Close)
 	t.Cleanup(scores.Close)

@@ -54,17 +54,7 @@ func newLab(t testing.TB, cfg ingester.Config) *lab {
 	if _, err := bus.Provision(t.Context(), l.js, messages.Streams(), messages.Stages(), bus.Settings{MaxBytes: 512 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := pgxpool.ParseConfig(testkit.PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool.MaxConns = 12
-	pgstore.Configure(pool)
-	db, err := pgxpool.NewWithConfig(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
+	db := testkit.Pool(t, testkit.PostgresURL(t), pgstore.Configure, func(c *pgxpool.Config) { c.MaxConns = 12 })
 	l.run(cfg, pgstore.New(db), connect)
 	l.watch()
 	no := 0

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
 
 	"github.com/weir-project/weir/migrations"
@@ -86,7 +85,7 @@ func TestRetrieverOnAReplica(t *testing.T) {
 		t.Errorf("retrieve: got %+v, want the ready document", found.Results)
 	}
 
-	store := pgstore.New(openStorePool(t, primary.URL()))
+	store := pgstore.New(testkit.Pool(t, primary.URL(), pgstore.Configure))
 	base, err := store.LoadKB(t.Context(), "acme", "docs")
 	if err != nil {
 		t.Fatal(err)
@@ -185,25 +184,10 @@ func queryRow(t *testing.T, address, statement string, out any) {
 	}
 }
 
-func openStorePool(t *testing.T, address string) *pgxpool.Pool {
-	t.Helper()
-	cfg, err := pgxpool.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pgstore.Configure(cfg)
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
-
 // fillPrimary leaves one document Ready and one Indexing with one of its two vectors.
 func fillPrimary(t *testing.T, address string) {
 	t.Helper()
-	pool := openStorePool(t, address)
+	pool := testkit.Pool(t, address, pgstore.Configure)
 	defer pool.Close()
 	store := pgstore.New(pool)
 	kb, err := store.CreateKB(t.Context(), pgstore.NewKB{
@@ -273,7 +257,7 @@ func retrieverOn(t *testing.T, address string) *nats.Conn {
 	_, connect := testkit.NATS(t)
 	ready := make(chan struct{})
 	svc, err := retriever.New(retriever.Config{}, retriever.Deps{
-		NC: connect(), Store: pgstore.New(openStorePool(t, address)), Logger: testkit.Logger(t), Ready: func() { close(ready) },
+		NC: connect(), Store: pgstore.New(testkit.Pool(t, address, pgstore.Configure)), Logger: testkit.Logger(t), Ready: func() { close(ready) },
 	})
 	if err != nil {
 		t.Fatal(err)

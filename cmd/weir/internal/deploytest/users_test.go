@@ -170,18 +170,7 @@ func (s *site) as(role string) string {
 
 func (s *site) store(role string) *pgstore.Store {
 	s.t.Helper()
-	cfg, err := pgxpool.ParseConfig(s.as(role))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	cfg.MaxConns = 6
-	pgstore.Configure(cfg)
-	pool, err := pgxpool.NewWithConfig(s.t.Context(), cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(pool.Close)
-	return pgstore.New(pool)
+	return pgstore.New(testkit.Pool(s.t, s.as(role), pgstore.Configure, func(c *pgxpool.Config) { c.MaxConns = 6 }))
 }
 
 // provision makes the streams as the operator.

@@ -83,16 +83,7 @@ func start(t testing.TB, o options) *system {
 	if _, err := bus.Provision(t.Context(), s.js, messages.Streams(), messages.Stages(), bus.Settings{MaxBytes: 256 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := pgxpool.ParseConfig(testkit.PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.MaxConns = 12
-	pgstore.Configure(cfg)
-	if s.pool, err = pgxpool.NewWithConfig(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.pool.Close)
+	s.pool = testkit.Pool(t, testkit.PostgresURL(t), pgstore.Configure, func(c *pgxpool.Config) { c.MaxConns = 12 })
 	var vectors http.Handler = s.fake
 	if o.instant {
 		vectors = fakeserver.NewInstant(o.dims)
