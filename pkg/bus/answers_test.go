@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 func TestAnswersOfStreams(t *testing.T) {
@@ -85,10 +86,10 @@ func TestALostConnectionIsNoLongWait(t *testing.T) {
 		if got.index != 7 || !errors.Is(got.err, nats.ErrDisconnected) {
 			t.Errorf("got %+v", got)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("nothing was said")
 	}
-	eventually(t, 10*time.Second, "connected again", e.nc.IsConnected)
+	eventually(t, "connected again", e.nc.IsConnected)
 	if _, err := a.publish(&nats.Msg{Subject: messages.WorkSubject(messages.StageParse, "t", "kb")}, 8, to); err != nil {
 		t.Fatal(err)
 	}

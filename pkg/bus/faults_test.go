@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 func TestFaultsLoseAndDoubleNothing(t *testing.T) {
@@ -51,12 +52,12 @@ func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 			}
 			for i := range breaks {
 				at := (i + 1) * publishers * batches * size / (breaks + 2)
-				eventually(t, 40*time.Second, "progress", func() bool { return seen.keys() > at })
+				eventually(t, "progress", func() bool { return seen.keys() > at })
 				fault(e)
 			}
 			wg.Wait()
 			const all = publishers * batches * size
-			eventually(t, 40*time.Second, "all handled", func() bool {
+			eventually(t, "all handled", func() bool {
 				return seen.keys() == all && messagesIn(e.js, messages.StreamParse) == 0
 			})
 			if n := messagesIn(e.js, messages.StreamEmbed); n != all {
@@ -85,13 +86,13 @@ func TestAStageThatStartsDuringAnOutageWaitsForItsEnd(t *testing.T) {
 		case <-failures:
 		case err := <-run.err:
 			t.Fatalf("the stage ended: %v", err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal("the stage does not look for its consumers")
 		}
 	}
 	e.srv = startServer(t, e.opts)
 	e.publish("t", "kb", "m", 1)
-	eventually(t, 40*time.Second, "the message handled", func() bool { return seen.keys() == 1 })
+	eventually(t, "the message handled", func() bool { return seen.keys() == 1 })
 }
 
 // countWarnings is a log that tells of warnings.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // host is one of a stage and an endpoint, and a channel that is closed when it is ready.
@@ -32,7 +33,7 @@ func hostEnds(t *testing.T, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it does not end")
 		return nil
 	}
@@ -60,7 +61,7 @@ func TestAHostIsReadyWhenAllIsServedAndStopsCleanly(t *testing.T) {
 		t.Errorf("got %q (%v)", got, err)
 	}
 	e.publish("t", "kb", "m", 3)
-	eventually(t, 10*time.Second, "all messages are handled", func() bool { return runs.keys() == 3 })
+	eventually(t, "all messages are handled", func() bool { return runs.keys() == 3 })
 	stop()
 	if err := hostEnds(t, done); err != nil {
 		t.Errorf("got %v, want a clean stop", err)

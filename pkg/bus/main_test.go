@@ -2,12 +2,12 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/service"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -46,14 +47,19 @@ func startServer(t testing.TB, o *server.Options) *server.Server {
 		t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(15 * time.Second) {
+	if !s.ReadyForConnections(testkit.Patience) {
 		t.Fatal("server does not start")
 	}
 	return s
 }
 
+// newEnv starts a server with all streams. Where a test sets no ack wait, it outlasts every other wait: a message
+// that is stranded does not come by itself.
 func newEnv(t testing.TB, set Settings) *env {
 	t.Helper()
+	if set.AckWait == 0 {
+		set.AckWait = 10 * testkit.Patience
+	}
 	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "js"), NoLog: true, NoSigs: true}
 	e := &env{t: t, opts: o, srv: startServer(t, o)}
 	t.Cleanup(func() {
@@ -74,7 +80,7 @@ func newEnv(t testing.TB, set Settings) *env {
 }
 
 func ctxOf(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -159,22 +165,21 @@ func (r *running) halt(t testing.TB) error {
 	case err := <-r.err:
 		r.err <- err
 		return err
-	case <-time.After(40 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the runner does not stop")
 		return nil
 	}
 }
 
-// eventually polls cond.
-func eventually(t testing.TB, within time.Duration, what string, cond func() bool) {
+// eventually waits until cond is true.
+func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", within, what)
+	testkit.Eventually(t, func() error {
+		if !cond() {
+			return errors.New(what)
 		}
-		time.Sleep(5 * time.Millisecond) // between two looks, not for synchronisation
-	}
+		return nil
+	})
 }
 
 // depth is how many messages a stream holds.
@@ -233,12 +238,6 @@ func (t *tally) total() int {
 		n += v
 	}
 	return n
-}
-
-func p95(d []time.Duration) time.Duration {
-	s := slices.Clone(d)
-	slices.Sort(s)
-	return s[(len(s)*95-1)/100]
 }
 
 // logged keeps what is logged.

@@ -172,7 +172,7 @@ func TestSubmitsReachIntakeThroughTheirLane(t *testing.T) {
 		got.add(d.Tenant + "/" + d.KB)
 		return nil, nil
 	})
-	eventually(t, 10e9, "all taken", func() bool { return e.depth(messages.StreamDocs) == 0 })
+	eventually(t, "all taken", func() bool { return e.depth(messages.StreamDocs) == 0 })
 	if got.total() != 10 || got.keys() != 5 {
 		t.Errorf("got %v", got.n)
 	}

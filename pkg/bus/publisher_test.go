@@ -74,13 +74,10 @@ func TestWatermillPublishKeepsIDAndSubject(t *testing.T) {
 func TestFullStreamIsBackpressureNotLoss(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, Settings{MaxBytes: 64 << 10})
-	started := time.Now()
-	_, err := e.pub.PublishAck(ctxOf(t), workMessages("m", 100, 1000)...)
-	if !errors.Is(err, ErrBackpressure) {
-		t.Fatalf("error %v, want backpressure", err)
-	}
-	if took := time.Since(started); took > 3*time.Second {
-		t.Errorf("told after %v", took)
+	ctx := ctxOf(t)
+	_, err := e.pub.PublishAck(ctx, workMessages("m", 100, 1000)...)
+	if !errors.Is(err, ErrBackpressure) || ctx.Err() != nil {
+		t.Fatalf("error %v, want backpressure before the context ends", err)
 	}
 	full := e.depth(messages.StreamParse)
 	if full == 0 || full == 100 {
@@ -91,11 +88,11 @@ func TestFullStreamIsBackpressureNotLoss(t *testing.T) {
 		seen.add(d.ID)
 		return nil, nil
 	})
-	eventually(t, 20*time.Second, "the rest fits", func() bool {
+	eventually(t, "the rest fits", func() bool {
 		_, err := e.pub.PublishAck(ctxOf(t), workMessages("m", 100, 1000)...)
 		return err == nil
 	})
-	eventually(t, 10*time.Second, "all done", func() bool { return e.depth(messages.StreamParse) == 0 })
+	eventually(t, "all done", func() bool { return e.depth(messages.StreamParse) == 0 })
 	if seen.keys() != 100 || seen.total() != 100 {
 		t.Errorf("%d runs of %d messages, want 100 of 100", seen.total(), seen.keys())
 	}
@@ -117,13 +114,13 @@ func TestBackpressureOfTheNextStagePausesThisOne(t *testing.T) {
 	e.run(SubscriberConfig{Workers: 2}, func(_ context.Context, d Delivery) ([]Message, error) {
 		return []Message{{Subject: messages.WorkSubject(messages.StageEmbed, "t", "kb"), ID: d.ID, Body: make([]byte, 500)}}, nil
 	})
-	eventually(t, 5*time.Second, "the next stream is full", func() bool { return e.depth(messages.StreamEmbed) >= 2 })
+	eventually(t, "the next stream is full", func() bool { return e.depth(messages.StreamEmbed) >= 2 })
 	outs := newTally()
 	e.run(SubscriberConfig{Stage: messages.StageNamed(messages.StageEmbed)}, func(_ context.Context, d Delivery) ([]Message, error) {
 		outs.add(d.ID)
 		return nil, nil
 	})
-	eventually(t, 20*time.Second, "all through", func() bool { return outs.keys() == 10 })
+	eventually(t, "all through", func() bool { return outs.keys() == 10 })
 	if n := e.depth(messages.StreamDead); n != 0 {
 		t.Errorf("%d dead letters", n)
 	}
@@ -171,9 +168,7 @@ func TestATenantPublishesWithoutRightsOnStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	acks, err := p.PublishAck(ctx, Message{Subject: "weir.docs.submit.t.kb", ID: "x"})
+	acks, err := p.PublishAck(ctxOf(t), Message{Subject: "weir.docs.submit.t.kb", ID: "x"})
 	if err != nil || len(acks) != 1 || acks[0].Sequence != 1 || !acks[0].Created.IsZero() {
 		t.Errorf("got %+v, %v, want it stored first, at an unknown age of the stream", acks, err)
 	}
@@ -198,12 +193,9 @@ func TestForbiddenSubjectIsPermissionDenied(t *testing.T) {
 	if _, err := p.PublishAck(ctxOf(t), Message{Subject: "weir.docs.submit.t.kb", ID: "x"}); !errors.Is(err, ErrPermission) {
 		t.Errorf("publish: %v", err)
 	}
-	started := time.Now()
-	if err := Call(ctxOf(t), nc, "weir.rpc.t.kb.retrieve", nil, nil, nil); !errors.Is(err, ErrPermission) {
-		t.Errorf("call: %v", err)
-	}
-	if took := time.Since(started); took > 2*time.Second {
-		t.Errorf("the call failed after %v", took)
+	ctx := ctxOf(t)
+	if err := Call(ctx, nc, "weir.rpc.t.kb.retrieve", nil, nil, nil); !errors.Is(err, ErrPermission) || ctx.Err() != nil {
+		t.Errorf("call: %v, want to be told before the context ends", err)
 	}
 	if err := <-violations; !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("surfaced %v", err)

@@ -52,7 +52,7 @@ func TestOneTraceThroughStagesAndRequests(t *testing.T) {
 		"send weir.work.embed": trace.SpanKindProducer, "process embed": trace.SpanKindConsumer,
 		"call embed": trace.SpanKindClient, "serve embed": trace.SpanKindServer,
 	}
-	eventually(t, 5e9, "all spans", func() bool { return len(exp.GetSpans()) >= len(want) })
+	eventually(t, "all spans", func() bool { return len(exp.GetSpans()) >= len(want) })
 	for _, s := range exp.GetSpans() {
 		if s.SpanContext.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
 			t.Errorf("span %s is in trace %s", s.Name, s.SpanContext.TraceID())
@@ -87,7 +87,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		}
 		return nil, nil
 	})
-	eventually(t, 5e9, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
+	eventually(t, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
 	var data metricdata.ResourceMetrics
 	if err := reader.Collect(ctxOf(t), &data); err != nil {
 		t.Fatal(err)

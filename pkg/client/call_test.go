@@ -56,7 +56,7 @@ func typedCalls(ctx context.Context, c *Client) map[string]func() error {
 func TestEveryOperationHasATypedCall(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{})
-	calls := typedCalls(within(t, patience), b.c)
+	calls := typedCalls(within(t, testkit.Patience), b.c)
 	for _, op := range messages.Operations() {
 		call, ok := calls[op.Name]
 		if !ok {
@@ -89,7 +89,7 @@ func TestSeveralKnowledgeBasesHaveASubjectOfTheirOwn(t *testing.T) {
 		scope = r.Scope
 		return messages.RetrieveReply{}, nil
 	})
-	if _, err := b.c.RetrieveMulti(within(t, patience), messages.RetrieveRequest{KnowledgeBaseNames: []string{"a", "b"}}); err != nil || scope != messages.AllScope {
+	if _, err := b.c.RetrieveMulti(within(t, testkit.Patience), messages.RetrieveRequest{KnowledgeBaseNames: []string{"a", "b"}}); err != nil || scope != messages.AllScope {
 		t.Errorf("got %v from scope %q, want %s", err, scope, messages.AllScope)
 	}
 }
@@ -100,7 +100,7 @@ func TestErrorsOfAServiceAreTyped(t *testing.T) {
 	serve(t, b.nc, messages.OpKBGet, func(context.Context, bus.Request) (any, error) {
 		return nil, &messages.Error{Code: messages.CodeKBNotFound, Message: "there is none", Field: "knowledgeBaseName"}
 	})
-	_, err := b.c.KB("kb1").Get(within(t, patience))
+	_, err := b.c.KB("kb1").Get(within(t, testkit.Patience))
 	wantCode(t, "a refusal", err, messages.CodeKBNotFound, "knowledgeBaseName")
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want no error of the connection in it", err)
@@ -120,7 +120,7 @@ func TestStrangeRepliesAreErrors(t *testing.T) {
 		if err := b.nc.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		_, err = b.c.KB("kb1").Get(within(t, patience))
+		_, err = b.c.KB("kb1").Get(within(t, testkit.Patience))
 		if err == nil {
 			t.Errorf("%s: got no error", name)
 		}
@@ -136,7 +136,7 @@ func TestStrangeRepliesAreErrors(t *testing.T) {
 func TestNamesNeverBecomeOtherSubjects(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{})
-	ctx := within(t, patience)
+	ctx := within(t, testkit.Patience)
 	for _, name := range []string{"", "a.b", "*", ">", "UPPER", "a b", "_all._"} {
 		_, err := b.c.KB(name).Get(ctx)
 		wantCode(t, "get "+name, err, messages.CodeValidation, "knowledgeBaseName")
@@ -184,13 +184,13 @@ func TestTheDeadlineTravels(t *testing.T) {
 
 func TestAServiceThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, Options{RetryFor: patience})
+	b := newBench(t, Options{RetryFor: testkit.Patience})
 	before, answered := b.c.nc.Stats().OutMsgs, make(chan error, 1)
 	go func() {
 		_, err := b.c.KB("kb1").Get(t.Context())
 		answered <- err
 	}()
-	testkit.Eventually(t, patience, func() error { // a request has gone by unanswered
+	testkit.Eventually(t, func() error { // a request has gone by unanswered
 		if b.c.nc.Stats().OutMsgs == before {
 			return errors.New("nothing was asked")
 		}
@@ -202,7 +202,7 @@ func TestAServiceThatComesBackIsWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Errorf("got %v, want the answer of the service that came", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Error("no answer")
 	}
 }
@@ -210,7 +210,7 @@ func TestAServiceThatComesBackIsWaitedFor(t *testing.T) {
 func TestNoServiceAndNoAnswer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{RetryFor: -1})
-	_, err := b.c.KB("kb1").Get(within(t, patience))
+	_, err := b.c.KB("kb1").Get(within(t, testkit.Patience))
 	wantCode(t, "no service", err, messages.CodeUnavailable, "")
 	if !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("no service: got %v, want the cause in it", err)
@@ -241,7 +241,7 @@ func TestOptionsOfACallAreHeaders(t *testing.T) {
 		got = r
 		return messages.SubmitReply{}, nil
 	})
-	_, err := b.c.KB("kb1").Submit(within(t, patience), messages.Submit{DocID: "d"}, WithIdempotencyKey("key-1"), WithRequestID("req-1"))
+	_, err := b.c.KB("kb1").Submit(within(t, testkit.Patience), messages.Submit{DocID: "d"}, WithIdempotencyKey("key-1"), WithRequestID("req-1"))
 	if err != nil || got.Header[messages.HeaderIdempotencyKey] != "key-1" || got.ID != "req-1" {
 		t.Errorf("got %v, %v and id %q, want key-1 and req-1", err, got.Header, got.ID)
 	}
@@ -268,7 +268,7 @@ func TestListingsAreGoneThroughPageByPage(t *testing.T) {
 		return out, nil
 	})
 	list := func(in messages.ListDocuments, stop string) (ids string, err error) {
-		for d, e := range b.c.KB("kb1").Documents(within(t, patience), in) {
+		for d, e := range b.c.KB("kb1").Documents(within(t, testkit.Patience), in) {
 			if err = e; err != nil || d.DocID == stop {
 				return ids, err
 			}
@@ -305,7 +305,7 @@ func TestAClientIsForManyAtOnce(t *testing.T) {
 	for i := range 40 {
 		wg.Go(func() {
 			kb, id := fmt.Sprint("kb", i%5), fmt.Sprint("d", i)
-			d, err := b.c.KB(kb).Document(within(t, patience), messages.DocumentRef{DocID: id})
+			d, err := b.c.KB(kb).Document(within(t, testkit.Patience), messages.DocumentRef{DocID: id})
 			if err != nil || d.Title != kb {
 				t.Errorf("%s: got %+v, %v", id, d, err)
 			}

@@ -18,9 +18,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testkit.UploadLeak()) }
 
-// patience is how long a test waits for what must happen: the machine may be busy.
-const patience = 30 * time.Second
-
 // bench is a server with the streams, and a client of the tenant t.
 type bench struct {
 	t       *testing.T
@@ -95,7 +92,7 @@ func tenantServer(t *testing.T, events bool) (operator, tenant *nats.Conn) {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(testkit.Patience) {
 		t.Fatal("the server does not start")
 	}
 	as := func(user string) *nats.Conn {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // fixed is a retriever that always returns the same.
@@ -101,7 +102,7 @@ func TestFailuresOnTheWayAreTolerated(t *testing.T) {
 		"an overload":         {err: messages.Errorf(messages.CodeOverloaded, "busy")},
 		"a broken connection": {err: errors.New("gone")},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		if bad.wait {
 			ctx, cancel = context.WithTimeout(t.Context(), 1)
 		}
@@ -129,7 +130,7 @@ func TestWhatIsWrongWithTheRequestFailsTheCall(t *testing.T) {
 	t.Parallel()
 	wrong := fixed{err: messages.Invalid("filter", "field is not declared")}
 	m := multi(t, Source{KB: "a", Retriever: fixed{wait: true}}, Source{KB: "b", Retriever: wrong})
-	_, err := m.RetrieveWithSource(within(t, patience), "q", RetrievalConfig{}) // the other is cancelled, or this takes long
+	_, err := m.RetrieveWithSource(within(t, testkit.Patience), "q", RetrievalConfig{}) // the other is cancelled, or this takes long
 	wantCode(t, "filter", err, messages.CodeValidation, "filter")
 	zero := 0
 	_, err = m.RetrieveWithSource(t.Context(), "q", RetrievalConfig{TopK: &zero})
@@ -171,7 +172,7 @@ func TestSourcesAreAskedAtOnceEachInItsSubspace(t *testing.T) {
 		sources = append(sources, Source{KB: kb, Retriever: meeting{&all}, Subspace: []string{kb}})
 	}
 	sources = append(sources, Source{KB: "e", Retriever: meeting{&all}})
-	got, err := multi(t, sources...).RetrieveWithSource(within(t, patience), "q", RetrievalConfig{Subspace: []string{"common"}})
+	got, err := multi(t, sources...).RetrieveWithSource(within(t, testkit.Patience), "q", RetrievalConfig{Subspace: []string{"common"}})
 	if err != nil || summary(got.Results) != "a:a b:b c:c d:d common:e" {
 		t.Errorf("got %s, %v", summary(got.Results), err)
 	}

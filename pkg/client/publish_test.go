@@ -122,7 +122,7 @@ func doc(id, content string) Document {
 func TestPublishStoresASubmit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{})
-	ctx, k := within(t, patience), b.c.KB("kb1")
+	ctx, k := within(t, testkit.Patience), b.c.KB("kb1")
 	raw := Document{
 		Submit:  messages.Submit{DocID: "a b/ü", Title: "50 % ü", Subspace: "s1", ContentType: "text/markdown", Metadata: []byte(`{"year":2024}`)},
 		Content: strings.NewReader("# Überschrift"),
@@ -158,7 +158,7 @@ func TestBadDocumentsAreRefusedBeforeTheyAreSent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{MaxDocumentBytes: 1000})
 	b.bucket()
-	ctx, k := within(t, patience), b.c.KB("kb1")
+	ctx, k := within(t, testkit.Patience), b.c.KB("kb1")
 	for _, c := range []struct {
 		what  string
 		d     Document
@@ -200,7 +200,7 @@ func TestLargeContentsGoThroughTheObjectStore(t *testing.T) {
 		"text":  {Submit: messages.Submit{DocID: "d", Title: "T", Text: &large}},
 		"bytes": {Submit: messages.Submit{DocID: "d", Title: "T", Data: []byte(large)}},
 	} {
-		s, err := b.c.KB("kb1").Publish(within(t, patience), d)
+		s, err := b.c.KB("kb1").Publish(within(t, testkit.Patience), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestAFullStreamIsBackpressureAndLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.bucket()
-	ctx, k := within(t, patience), b.c.KB("kb1")
+	ctx, k := within(t, testkit.Patience), b.c.KB("kb1")
 	first, err := k.Publish(ctx, doc("first", "x"))
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestPublishWaitReturnsTheEnd(t *testing.T) {
 	} {
 		b := newBench(t, Options{})
 		b.answering(c.status, c.failure)
-		e, err := b.c.KB("kb1").PublishWait(within(t, patience), doc("d", "x"), WithMsgID("mine"))
+		e, err := b.c.KB("kb1").PublishWait(within(t, testkit.Patience), doc("d", "x"), WithMsgID("mine"))
 		if e.Status != c.status || e.SubmitID != "mine" || e.Version != 3 {
 			t.Errorf("%s: got %+v", c.status, e)
 		}
@@ -281,7 +281,7 @@ func TestPublishWaitReturnsTheEnd(t *testing.T) {
 	}
 	b := newBench(t, Options{})
 	b.answering(messages.StatusDeleted, nil)
-	if e, err := b.c.KB("kb1").PublishDeleteWait(within(t, patience), messages.Delete{DocID: "d"}); err != nil || e.Status != messages.StatusDeleted {
+	if e, err := b.c.KB("kb1").PublishDeleteWait(within(t, testkit.Patience), messages.Delete{DocID: "d"}); err != nil || e.Status != messages.StatusDeleted {
 		t.Errorf("delete: got %+v, %v", e, err)
 	}
 }
@@ -294,7 +294,7 @@ func TestManyWaitsShareASubscription(t *testing.T) {
 	for i := range 60 {
 		wg.Go(func() {
 			id := fmt.Sprint("m", i)
-			e, err := b.c.KB(fmt.Sprint("kb", i%3)).PublishWait(within(t, patience), doc("d", "x"), WithMsgID(id))
+			e, err := b.c.KB(fmt.Sprint("kb", i%3)).PublishWait(within(t, testkit.Patience), doc("d", "x"), WithMsgID(id))
 			if err != nil || e.SubmitID != id {
 				t.Errorf("%s: got %+v, %v", id, e, err)
 			}
@@ -323,7 +323,7 @@ func TestAnEndWhoseEventIsMissedIsAskedFor(t *testing.T) {
 	serve(t, b.nc, messages.OpDocGet, func(context.Context, bus.Request) (any, error) {
 		return messages.DocumentInfo{DocID: "d", Status: messages.StatusReady, Version: 7, Chunks: 2, SubmittedAt: time.Now()}, nil
 	})
-	e, err := b.c.KB("kb1").PublishWait(within(t, patience), doc("d", "x"), WithMsgID("mine"))
+	e, err := b.c.KB("kb1").PublishWait(within(t, testkit.Patience), doc("d", "x"), WithMsgID("mine"))
 	if err != nil || e.Status != messages.StatusReady || e.Version != 7 || e.Chunks != 2 || e.SubmitID != "mine" || e.KB != "kb1" {
 		t.Errorf("got %+v, %v, want Ready of version 7", e, err)
 	}
@@ -346,7 +346,7 @@ func TestTheEndIsToldFromTheStateOnlyWhereItIsSure(t *testing.T) {
 		3: {DeadLetter: messages.DeadLetter{DocID: "d", At: began}, Headers: map[string]string{messages.HeaderDeadMsgID: "another's"}},
 		4: {DeadLetter: messages.DeadLetter{DocID: "other", At: began}, Headers: map[string]string{messages.HeaderDeadMsgID: "id"}},
 	})
-	waiting, err := b.c.KB("kb1").Publish(within(t, patience), doc("d", "x"))
+	waiting, err := b.c.KB("kb1").Publish(within(t, testkit.Patience), doc("d", "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestTheEndIsToldFromTheStateOnlyWhereItIsSure(t *testing.T) {
 		{"a delete that something newer overtook", 0, gone, true, ready(9, began), nil, messages.StatusSuperseded},
 	} {
 		info, failure = c.info, c.err
-		e, over, err := b.c.KB("kb1").Ended(within(t, patience), Submitted{
+		e, over, err := b.c.KB("kb1").Ended(within(t, testkit.Patience), Submitted{
 			ID: "id", DocID: "d", Sequence: c.seq, At: began, Version: c.seen, Delete: c.remove,
 		})
 		if err != nil || over != (c.want != "") || e.Status != c.want {
@@ -393,7 +393,7 @@ func TestARefusalWhoseEventIsMissedIsNoSuccess(t *testing.T) {
 	})
 	const gone = 99 // no message of this number
 	refused := Submitted{ID: "refused", DocID: "d", Sequence: gone, At: began}
-	if _, over, err := b.c.KB("kb1").Ended(within(t, patience), refused); over || err == nil {
+	if _, over, err := b.c.KB("kb1").Ended(within(t, testkit.Patience), refused); over || err == nil {
 		t.Errorf("dead letters cannot be read: got %v, %v, want that it cannot be told", over, err)
 	}
 	b.refusals(map[int64]messages.DeadLetterDetail{
@@ -402,7 +402,7 @@ func TestARefusalWhoseEventIsMissedIsNoSuccess(t *testing.T) {
 			Headers:    map[string]string{messages.HeaderDeadMsgID: "refused"},
 		},
 	})
-	e, over, err := b.c.KB("kb1").Ended(within(t, patience), refused)
+	e, over, err := b.c.KB("kb1").Ended(within(t, testkit.Patience), refused)
 	if err != nil || !over || e.Status != messages.StatusFailed || e.Error == nil || e.Error.Field != "metadata.yeer" || e.Version != 0 {
 		t.Errorf("got %+v, %v, %v, want Failed with the reason", e, over, err)
 	}
@@ -422,11 +422,11 @@ func TestWhatATenantMayNotSeeIsSaid(t *testing.T) {
 		return nil, messages.Errorf(messages.CodeDocumentNotFound, "is not there")
 	})
 	for range 2 { // the second time without another look
-		if _, over, err := c.KB("kb").Ended(within(t, patience), Submitted{DocID: "d", Sequence: 1, At: time.Now()}); over || !errors.Is(err, ErrPermission) {
+		if _, over, err := c.KB("kb").Ended(within(t, testkit.Patience), Submitted{DocID: "d", Sequence: 1, At: time.Now()}); over || !errors.Is(err, ErrPermission) {
 			t.Errorf("ended: got %v, %v, want permission denied", over, err)
 		}
 	}
-	if _, err := c.KB("kb").PublishDelete(within(t, patience), messages.Delete{DocID: "d"}); !errors.Is(err, ErrPermission) {
+	if _, err := c.KB("kb").PublishDelete(within(t, testkit.Patience), messages.Delete{DocID: "d"}); !errors.Is(err, ErrPermission) {
 		t.Errorf("publish: got %v, want permission denied", err)
 	}
 }
@@ -454,7 +454,7 @@ func TestWatchSeesWhatIsPublishedAfterwards(t *testing.T) {
 	for _, kb := range []string{"kb1", "kb2", "kb1"} {
 		b.tell(messages.Event{Tenant: "t", KB: kb, DocID: "d", Status: messages.StatusReady})
 	}
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if one != "kb1 kb1 " || all != "kb1 kb2 kb1 " {

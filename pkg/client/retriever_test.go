@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // Stub answers searches as a test wants it. The zero value finds nothing.
@@ -310,7 +311,7 @@ func TestABatchRunsAtOnceInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.BatchRetrieve(within(t, patience), []string{"a", "b", "c"}, RetrievalConfig{})
+	got, err := r.BatchRetrieve(within(t, testkit.Patience), []string{"a", "b", "c"}, RetrievalConfig{})
 	if err != nil || len(got) != 3 || ids(got[0])+ids(got[1])+ids(got[2]) != "abc" {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -334,7 +335,7 @@ func TestABatchFailsAsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.BatchRetrieve(within(t, patience), []string{"a", "bad", "b"}, RetrievalConfig{}); !errors.Is(err, broken) || got != nil {
+	if got, err := r.BatchRetrieve(within(t, testkit.Patience), []string{"a", "bad", "b"}, RetrievalConfig{}); !errors.Is(err, broken) || got != nil {
 		t.Errorf("got %v, %v, want the error", got, err)
 	}
 	if t.Context().Err() != nil || cancelled.Load() > 2 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // searching serves search with what answer returns.
@@ -66,12 +67,12 @@ func TestQueriesOfAStoreOnTheWire(t *testing.T) {
 				`,"outputConfiguration":{"fields":["a"],"vector":true,"content":true},"filter":{"equals":{"key":"a","value":1}}}}`,
 		},
 	} {
-		found, err := b.c.Store("kb1").Search(within(t, patience), c.q)
+		found, err := b.c.Store("kb1").Search(within(t, testkit.Patience), c.q)
 		if err != nil || len(found) != 1 || found[0].DocID != "d" || got != c.want {
 			t.Errorf("%s: got %v, %v and sent\n%s, want\n%s", c.what, found, err, got, c.want)
 		}
 	}
-	_, err := b.c.Store("kb1").Search(within(t, patience), StoreQuery{Mode: "x", TopK: 1})
+	_, err := b.c.Store("kb1").Search(within(t, testkit.Patience), StoreQuery{Mode: "x", TopK: 1})
 	wantCode(t, "mode x", err, messages.CodeValidation, "mode")
 }
 
@@ -88,7 +89,7 @@ func TestAStoreKeepsToTheServersLimit(t *testing.T) {
 	alpha := 0.5
 	q := StoreQuery{Mode: ModeHybrid, Text: "q", TopK: 10, Alpha: &alpha, Candidates: 200}
 	for range 2 {
-		if _, err := s.Search(within(t, patience), q); err != nil {
+		if _, err := s.Search(within(t, testkit.Patience), q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,11 +97,11 @@ func TestAStoreKeepsToTheServersLimit(t *testing.T) {
 		t.Errorf("asked for %v candidates, want the limit to be learnt", asked)
 	}
 	limits.Candidates = 50 // meanwhile
-	if _, err := s.Search(within(t, patience), q); err != nil || fmt.Sprint(asked[3:]) != "[100 50]" {
+	if _, err := s.Search(within(t, testkit.Patience), q); err != nil || fmt.Sprint(asked[3:]) != "[100 50]" {
 		t.Errorf("asked for %v candidates (%v), want the new limit to be learnt", asked[3:], err)
 	}
 	q.TopK = 150
-	_, err := s.Search(within(t, patience), q)
+	_, err := s.Search(within(t, testkit.Patience), q)
 	var e *messages.Error
 	if !errors.As(err, &e) || e.Code != messages.CodeValidation || !strings.Contains(e.Field, "numberOfResults") {
 		t.Errorf("more results than the limit: got %v", err)
@@ -117,7 +118,7 @@ func TestResultsThatDoNotFitAreAskedForFurther(t *testing.T) {
 		return out, nil
 	})
 	for topK, want := range map[int]int{3: 3, 10: 5} {
-		found, err := b.c.Store("kb1").Search(within(t, patience), StoreQuery{Mode: ModeSparse, Text: "q", TopK: topK})
+		found, err := b.c.Store("kb1").Search(within(t, testkit.Patience), StoreQuery{Mode: ModeSparse, Text: "q", TopK: topK})
 		if err != nil || len(found) != want || found[want-1].ID != fmt.Sprint("d#", want-1) {
 			t.Errorf("top %d: got %v, %v, want %d", topK, found, err, want)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
@@ -31,7 +30,7 @@ func (e *env) meet(fn func() error, statements ...string) error {
 			continue
 		}
 		go func() { done <- fn() }()
-		testkit.Eventually(e.t, 10*time.Second, func() error {
+		testkit.Eventually(e.t, func() error {
 			if len(done) > 0 || e.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
 				return nil
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
@@ -39,7 +38,7 @@ func TestAMergeThatMeetsTheEndOfItsGenerationLeavesNothing(t *testing.T) {
 	}
 	done := make(chan error, 2)
 	waiting := func(n int) {
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, func() error {
 			if len(done)+e.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) >= n {
 				return nil
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/testkit"
@@ -38,7 +37,7 @@ func TestStagingVersionsAndBuildsWaitsOneWayOnly(t *testing.T) {
 		_, err := e.store.StageAll(t.Context(), []pgstore.Staging{linesOf(ref, e.kb.Generation.Space, "two"), linesOf(build, otherSpace(), "one")})
 		staged <- err
 	}()
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		if e.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
 			return nil
 		}

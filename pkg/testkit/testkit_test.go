@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -98,7 +97,7 @@ func TestNATSKeepsMessages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			testkit.Eventually(t, 5*time.Second, func() error { return hasOne(t.Context(), js) })
+			testkit.Eventually(t, func() error { return hasOne(t.Context(), js) })
 		})
 	}
 }
@@ -132,7 +131,7 @@ func hasOne(ctx context.Context, js jetstream.JetStream) error {
 func TestEventuallyTriesUntilNil(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	testkit.Eventually(t, 5*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		if calls++; calls < 3 {
 			return errors.New("not yet")
 		}

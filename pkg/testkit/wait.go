@@ -8,9 +8,19 @@ import (
 	"time"
 )
 
+// Patience is how long a test waits for what must come. It is the end of a hang, not a bar: the machine may be
+// busy, so a test that means "soon" compares with something else than time.
+const Patience = 2 * time.Minute
+
 // Eventually calls check until it returns nil, and fails the test with the last error when that has
-// not happened within deadline. The pause between calls grows from 1 to 50 ms.
-func Eventually(t testing.TB, deadline time.Duration, check func() error) {
+// not happened within Patience. The pause between calls grows from 1 to 50 ms.
+func Eventually(t testing.TB, check func() error) {
+	t.Helper()
+	EventuallyWithin(t, Patience, check)
+}
+
+// EventuallyWithin is Eventually for work that may take longer, such as a run at full size.
+func EventuallyWithin(t testing.TB, deadline time.Duration, check func() error) {
 	t.Helper()
 	until := time.Now().Add(deadline)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {

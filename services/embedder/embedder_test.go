@@ -90,8 +90,8 @@ func (w *world) run(cfg embedder.Config) {
 	})
 	select {
 	case <-ready:
-	case <-time.After(10 * time.Second):
-		w.t.Fatal("the embedder is not ready after 10 s")
+	case <-time.After(testkit.Patience):
+		w.t.Fatal("the embedder does not get ready")
 	}
 }
 
@@ -128,13 +128,13 @@ func (w *world) publish(all ...messages.EmbedWork) {
 }
 
 // stored waits until a stream holds n messages and returns them.
-func (w *world) stored(stream string, n int, within time.Duration) []*jetstream.RawStreamMsg {
+func (w *world) stored(stream string, n int) []*jetstream.RawStreamMsg {
 	w.t.Helper()
 	s, err := w.js.Stream(w.t.Context(), stream)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	testkit.Eventually(w.t, within, func() error {
+	testkit.Eventually(w.t, func() error {
 		info, err := s.Info(w.t.Context())
 		if err == nil && info.State.Msgs != uint64(n) {
 			err = fmt.Errorf("%s holds %d messages, want %d", stream, info.State.Msgs, n)
@@ -168,7 +168,7 @@ func TestOneIndexMessageForEachEmbedMessage(t *testing.T) {
 	in.Part, in.Parts = 4, 6
 	w.publish(in, message("other", "passage: x"))
 	var got []messages.IndexWork
-	for _, m := range w.stored(messages.StreamIndex, 2, 10*time.Second) {
+	for _, m := range w.stored(messages.StreamIndex, 2) {
 		if m.Subject != messages.WorkSubject(messages.StageIndex, "acme", "docs") || m.Header.Get(messages.HeaderMsgType) != messages.TypeIndex {
 			t.Errorf("subject %s, type %s", m.Subject, m.Header.Get(messages.HeaderMsgType))
 		}
@@ -187,7 +187,7 @@ func TestOneIndexMessageForEachEmbedMessage(t *testing.T) {
 			t.Errorf("vector %d is not the text's", i)
 		}
 	}
-	w.stored(messages.StreamEmbed, 0, 10*time.Second)
+	w.stored(messages.StreamEmbed, 0)
 }
 
 func TestThrottledWorkIsDelayedNotCounted(t *testing.T) {
@@ -199,13 +199,13 @@ func TestThrottledWorkIsDelayedNotCounted(t *testing.T) {
 		fakeserver.Fault{Status: 429, RetryAfter: "2.5"})
 	started := time.Now()
 	w.publish(message("a", "passage: one"), message("b", "passage: two"))
-	for _, m := range w.stored(messages.StreamIndex, 2, 15*time.Second) {
+	for _, m := range w.stored(messages.StreamIndex, 2) {
 		answer(t, m)
 	}
 	if took := time.Since(started); took < 2500*time.Millisecond {
 		t.Errorf("took %v, the server asked for 2.5 s and more", took)
 	}
-	w.stored(messages.StreamDead, 0, time.Second)
+	w.stored(messages.StreamDead, 0)
 }
 
 func TestOutageBurnsNoTry(t *testing.T) {
@@ -226,16 +226,16 @@ func TestOutageBurnsNoTry(t *testing.T) {
 			w.fake.Always(&c.fault)
 			w.publish(message("a", "passage: one"), message("b", "passage: two"))
 			end := time.Now().Add(c.lasts)
-			testkit.Eventually(t, 10*time.Second, func() error {
+			testkit.Eventually(t, func() error {
 				if n := w.fake.Requests() - before; n < 4 || time.Now().Before(end) {
 					return fmt.Errorf("%d requests met the outage", n)
 				}
 				return nil
 			})
-			w.stored(messages.StreamEmbed, 2, time.Second)
+			w.stored(messages.StreamEmbed, 2)
 			w.fake.Always(nil)
-			w.stored(messages.StreamIndex, 2, 20*time.Second)
-			w.stored(messages.StreamDead, 0, time.Second)
+			w.stored(messages.StreamIndex, 2)
+			w.stored(messages.StreamDead, 0)
 		})
 	}
 }
@@ -245,8 +245,8 @@ func TestPoisonedTextFailsItsMessageOnly(t *testing.T) {
 	w := start(t, fakeserver.Options{Poison: "poison"}, nil)
 	w.publish(message("good", "passage: one", "passage: two"), message("bad", "passage: fine", "passage: poison", "passage: fine too"),
 		message("also-good", "passage: three"))
-	w.stored(messages.StreamIndex, 2, 10*time.Second)
-	h := w.stored(messages.StreamDead, 1, 10*time.Second)[0].Header
+	w.stored(messages.StreamIndex, 2)
+	h := w.stored(messages.StreamDead, 1)[0].Header
 	if got := h.Get(messages.HeaderDeadCode); got != string(messages.CodeEmbeddingRejected) {
 		t.Errorf("code %s", got)
 	}
@@ -262,8 +262,8 @@ func TestFragileTextIsTriedAndThenGivenUp(t *testing.T) {
 	t.Parallel()
 	w := start(t, fakeserver.Options{Fragile: "fragile"}, nil)
 	w.publish(message("bad", "passage: fragile"), message("good", "passage: one"))
-	w.stored(messages.StreamIndex, 1, 10*time.Second)
-	h := w.stored(messages.StreamDead, 1, 10*time.Second)[0].Header
+	w.stored(messages.StreamIndex, 1)
+	h := w.stored(messages.StreamDead, 1)[0].Header
 	if got := h.Get(messages.HeaderDeadCode); got != string(messages.CodeDeliveriesExhausted) {
 		t.Errorf("code %s, reason %s", got, h.Get(messages.HeaderDeadReason))
 	}
@@ -273,11 +273,11 @@ func TestWrongDimensionIsRefused(t *testing.T) {
 	t.Parallel()
 	w := start(t, fakeserver.Options{Dims: 512}, func(c *embedder.Config) { c.Dims = 512 })
 	w.publish(message("a", "passage: one")) // of a space of 384
-	h := w.stored(messages.StreamDead, 1, 10*time.Second)[0].Header
+	h := w.stored(messages.StreamDead, 1)[0].Header
 	if got := h.Get(messages.HeaderDeadCode); got != string(messages.CodeDimensionMismatch) {
 		t.Errorf("code %s", got)
 	}
-	w.stored(messages.StreamIndex, 0, time.Second)
+	w.stored(messages.StreamIndex, 0)
 }
 
 func TestBadMessagesAreDeadLetters(t *testing.T) {
@@ -294,7 +294,7 @@ func TestBadMessagesAreDeadLetters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, m := range w.stored(messages.StreamDead, 2, 10*time.Second) {
+	for _, m := range w.stored(messages.StreamDead, 2) {
 		if got := m.Header.Get(messages.HeaderDeadCode); got != string(messages.CodeValidation) {
 			t.Errorf("code %s", got)
 		}

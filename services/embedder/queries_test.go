@@ -89,7 +89,7 @@ func TestQueryGoesAheadOfWork(t *testing.T) {
 		all = append(all, message(doc, texts...))
 	}
 	w.publish(all...)
-	w.stored(messages.StreamIndex, 1, 10*time.Second)
+	w.stored(messages.StreamIndex, 1)
 	started := time.Now()
 	if _, err := w.query(t.Context(), queryOf("now")); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestQueryGoesAheadOfWork(t *testing.T) {
 	if n := s.CachedInfo().State.Msgs; n > 8 {
 		t.Errorf("the query took %v and came after %d of 16 messages", time.Since(started), n)
 	}
-	w.stored(messages.StreamIndex, 16, 10*time.Second)
+	w.stored(messages.StreamIndex, 16)
 }
 
 func TestUnknownModel(t *testing.T) {

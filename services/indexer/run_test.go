@@ -20,9 +20,6 @@ import (
 	"github.com/weir-project/weir/services/indexer"
 )
 
-// patience is how long a test waits for what must happen: the machine may be busy.
-const patience = 30 * time.Second
-
 func TestNewNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -64,7 +61,7 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		err = svc.Run(ctx)
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -137,7 +134,7 @@ func (r *running) listen() {
 // next waits for an event.
 func (r *running) next() messages.Event {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), testkit.Patience)
 	defer cancel()
 	msg, err := r.events.Next(jetstream.NextContext(ctx))
 	if err != nil {
@@ -219,7 +216,7 @@ func TestEndpointsAreDiscoverableAndAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	msg, err := r.nc.Request(subject, nil, patience)
+	msg, err := r.nc.Request(subject, nil, testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

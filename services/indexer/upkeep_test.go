@@ -61,7 +61,7 @@ func TestTouchedGenerationsAreMergedSoon(t *testing.T) {
 	l.live(numbered(17)...)
 	m := upkeep.NewMerger(l.store, testkit.Logger(t))
 	background(t, func(ctx context.Context) error { return m.Run(ctx, time.Hour) }) // the first round finds it untouched
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		if n := l.segments(); n > 2 {
 			return fmt.Errorf("%d segments", n)
 		}
@@ -71,7 +71,7 @@ func TestTouchedGenerationsAreMergedSoon(t *testing.T) {
 		l.live(fmt.Sprintf("e%02d", i))
 		m.Touch(l.kb.Generation.ID)
 	}
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		if n := l.segments(); n > 16 {
 			return fmt.Errorf("%d segments", n)
 		}
@@ -207,7 +207,7 @@ func TestWhatADeletedKnowledgeBaseLeftOpenIsToldItFailed(t *testing.T) {
 				} else if !first[msg.ID] {
 					t.Errorf("told again as %s, want an id of the first time", msg.ID)
 				}
-			case <-time.After(patience):
+			case <-time.After(testkit.Patience):
 				t.Fatalf("round %d: not every submit was told", round)
 			}
 		}
@@ -250,7 +250,7 @@ func TestDeletedKnowledgeBasesGoAfterTheGrace(t *testing.T) {
 		t.Fatalf("within the grace: got %v, want everything there", got)
 	}
 	l.exec("UPDATE knowledge_bases SET deleted_at = now() - interval '2 hours'")
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		if got := state(); !slices.Equal(got, []int{0, 0, 0, 0, 0}) {
 			return fmt.Errorf("left: %v", got)
 		}
@@ -280,7 +280,7 @@ func TestTheSweepTakesWhatNobodyNeedsAndNothingElse(t *testing.T) {
 		FROM unnest(ARRAY['open', 'replayed', 'discarded']) state, unnest(ARRAY[89, 91]) age`)
 	h := upkeep.NewHousekeeper(l.store, new(publisher), testkit.Logger(t), time.Hour)
 	background(t, func(ctx context.Context) error { return h.Run(ctx, time.Hour) })
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		if n := l.count(`SELECT count(*) FROM blobs WHERE sha256 = '\x01'`); n != 0 {
 			return errors.New("the content nobody refers to is there")
 		}

@@ -29,9 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	tenant = "acme"
-	// patience is how long a test waits for what must happen: the machine may be busy.
-	patience = 30 * time.Second
+	tenant   = "acme"
 	maxBytes = 1 << 20
 )
 

@@ -60,7 +60,7 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		err = svc.Run(ctx)
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -121,7 +121,7 @@ func (r *running) stored(stream string, n int) [][]byte {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	testkit.Eventually(r.t, patience, func() error {
+	testkit.Eventually(r.t, func() error {
 		info, err := s.Info(r.t.Context())
 		if err == nil && info.State.Msgs != uint64(n) { //nolint:gosec // small
 			err = fmt.Errorf("%s has %d messages, want %d", stream, info.State.Msgs, n)
@@ -263,7 +263,7 @@ func TestEndpointsShowTheirSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	msg, err := r.nc.Request(subject, nil, patience)
+	msg, err := r.nc.Request(subject, nil, testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

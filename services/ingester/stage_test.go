@@ -289,7 +289,7 @@ func TestWhatTheParserIsTold(t *testing.T) {
 // waitFor polls until the parser reads n documents at once.
 func (p *parser) waitFor(t *testing.T, n int) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		if got := p.running(); got != n {
 			return fmt.Errorf("%d documents are being read, want %d", got, n)
 		}

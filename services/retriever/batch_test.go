@@ -106,7 +106,7 @@ func TestABatchHasOneDeadline(t *testing.T) {
 	began := time.Now()
 	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "300"}, op: messages.OpBatch}
 	err := w.call(context.Background(), "docs", batchOf(slices.Repeat([]string{ask("pump", "")}, 50)...), nil)
-	if e, ok := messages.AsError(err); !ok || e.Code != messages.CodeDeadlineExceeded || time.Since(began) > 3*time.Second {
+	if e, ok := messages.AsError(err); !ok || e.Code != messages.CodeDeadlineExceeded || time.Since(began) > 8*time.Second { // without one of its own it would be 10 s
 		t.Errorf("got %v after %s, want DEADLINE_EXCEEDED after 300 ms", err, time.Since(began))
 	}
 }

@@ -91,7 +91,7 @@ func TestSlowDatabase(t *testing.T) { // D-26: mandatory work past the deadline
 	} {
 		began := time.Now()
 		refused(t, body, w.call(t.Context(), "docs", body, nil), messages.CodeDeadlineExceeded, "")
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > 8*time.Second { // without one of its own it would be 10 s
 			t.Errorf("%s: took %s, want about 300 ms", body, took)
 		}
 	}

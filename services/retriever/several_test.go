@@ -14,6 +14,7 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // across is a request to several knowledge bases; more is put behind it, beginning with a comma.
@@ -399,7 +400,7 @@ func TestSeveralAreEmbeddedAtTheSameTime(t *testing.T) { // CT-88
 			}
 			select {
 			case <-all:
-			case <-time.After(3 * time.Second):
+			case <-time.After(testkit.Patience):
 				late.Store(true)
 			}
 			return along(1), nil

@@ -55,7 +55,7 @@ func TestAChildThatIgnoresTermIsKilledWithItsOffspring(t *testing.T) {
 	s := spec(t, `trap "" TERM; sleep 600 & echo $!; wait`)
 	p := start(t, s)
 	var offspring child.Identity
-	testkit.Eventually(t, 5*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		body, err := os.ReadFile(s.LogPath)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func TestAChildThatIgnoresTermIsKilledWithItsOffspring(t *testing.T) {
 		return err
 	})
 	p.Stop()
-	testkit.Eventually(t, 5*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		if offspring.Alive() {
 			return errors.New("the offspring lives")
 		}

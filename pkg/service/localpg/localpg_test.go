@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
@@ -92,7 +91,7 @@ func TestARunningClusterIsAdoptedAndADeadOneStartedAgain(t *testing.T) {
 	if err := syscall.Kill(first.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		if second.Running() {
 			return os.ErrExist
 		}
@@ -100,7 +99,7 @@ func TestARunningClusterIsAdoptedAndADeadOneStartedAgain(t *testing.T) {
 	})
 	// The other processes of the dead server may take a moment to notice.
 	var third *Cluster
-	testkit.Eventually(t, 20*time.Second, func() (err error) {
+	testkit.Eventually(t, func() (err error) {
 		third, err = Start(t.Context(), cfg)
 		return err
 	})

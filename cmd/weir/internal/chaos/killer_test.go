@@ -1,10 +1,18 @@
 package chaos_test
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weir-project/weir/pkg/embedding/fakeserver"
+	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // kills is how many processes are killed.
@@ -28,8 +36,16 @@ func newKiller(w *world, seed uint64) *killer {
 		k.queue = append(k.queue, names[k.rng.IntN(len(names))])
 	}
 	k.rng.Shuffle(len(k.queue), func(i, j int) { k.queue[i], k.queue[j] = k.queue[j], k.queue[i] })
+	if first := slices.Index(k.queue, caught); first >= killsOfFirst { // what is published then has to be embedded
+		early := k.rng.IntN(killsOfFirst)
+		k.queue[first], k.queue[early] = k.queue[early], k.queue[first]
+	}
 	return k
 }
+
+// caught is who is killed once while it surely has work in its hands, so that a fast machine, which may be done
+// with everything before each of the other kills, does not make this test one of restarts.
+const caught = "embedder"
 
 // Of the kills, most meet the first revisions, whose batch is the largest.
 const (
@@ -45,20 +61,54 @@ func (k *killer) send(batch []submit) {
 	}
 	size := (len(batch) + pieces - 1) / pieces
 	for piece := range slices.Chunk(batch, size) {
-		k.w.send(piece)
-		k.strike()
+		name := k.queue[0]
+		k.queue = k.queue[1:]
+		if name == caught && k.done[name] == 0 {
+			k.catch(piece)
+		} else {
+			k.strike(name, piece)
+		}
+		k.done[name]++
+		k.w.t.Logf("killed %s and started it again", name)
 	}
 }
 
-func (k *killer) strike() {
-	name := k.queue[0]
-	k.queue = k.queue[1:]
-	k.done[name]++
+// strike publishes and kills some time later.
+func (k *killer) strike(name string, piece []submit) {
+	k.w.send(piece)
 	k.wait(50*time.Millisecond, 500*time.Millisecond)
 	k.w.parts[name].kill()
 	k.wait(0, 500*time.Millisecond)
 	k.w.parts[name].start()
-	k.w.t.Logf("killed %s and started it again", name)
+}
+
+// catch publishes and kills the embedder while the embedding server keeps it waiting, and looks that what it had
+// in hand is handed out again.
+func (k *killer) catch(piece []submit) {
+	k.w.fake.Always(&fakeserver.Fault{Hang: true})
+	defer k.w.fake.Always(nil)
+	k.w.send(piece)
+	k.untilEmbedding("handed out", func(i *jetstream.ConsumerInfo) int { return i.NumAckPending })
+	k.w.parts[caught].kill()
+	k.wait(ackWait, 2*ackWait) // else the new process may fill its hands with other messages
+	k.w.fake.Always(&fakeserver.Fault{Delay: time.Second})
+	k.w.parts[caught].start()
+	k.untilEmbedding("handed out again", func(i *jetstream.ConsumerInfo) int { return i.NumRedelivered })
+	k.w.lookForRedeliveries()
+}
+
+// untilEmbedding waits until some messages of the embedder are in a state.
+func (k *killer) untilEmbedding(what string, count func(*jetstream.ConsumerInfo) int) {
+	k.w.t.Helper()
+	testkit.Eventually(k.w.t, func() error {
+		ctx, cancel := context.WithTimeout(k.w.t.Context(), time.Second)
+		defer cancel()
+		info, err := k.w.consumer(ctx, messages.StageNamed(messages.StageEmbed))
+		if err == nil && count(info) == 0 {
+			err = fmt.Errorf("no message to be embedded is %s: %+v", what, info)
+		}
+		return err
+	})
 }
 
 // wait lets a random time pass: when something dies is what this test is about.

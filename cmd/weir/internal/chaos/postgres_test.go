@@ -48,7 +48,7 @@ func startPostgres(t *testing.T) *postgres {
 // they are gone it does not start.
 func (p *postgres) start() {
 	p.t.Helper()
-	testkit.Eventually(p.t, time.Minute, func() (err error) {
+	testkit.Eventually(p.t, func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		p.cluster, err = localpg.Start(ctx, p.cfg)

@@ -71,7 +71,7 @@ type reindex struct {
 
 func newReindex(t *testing.T, bin string, pg *postgres, database string, docs int) *reindex {
 	t.Helper()
-	r := &reindex{world: newWorld(t, bin, pg, database), docs: docs, patience: patience + time.Duration(docs)*100*time.Millisecond}
+	r := &reindex{world: newWorld(t, bin, pg, database), docs: docs, patience: testkit.Patience + time.Duration(docs)*100*time.Millisecond}
 	all := make([]submit, docs)
 	for i := range all {
 		all[i] = publish(i, 0)
@@ -114,7 +114,7 @@ func (r *reindex) run(at func(moment string)) {
 func (r *reindex) ask(op string, in any) messages.JobInfo {
 	r.t.Helper()
 	var out messages.JobInfo
-	testkit.Eventually(r.t, r.patience, func() (err error) {
+	testkit.EventuallyWithin(r.t, r.patience, func() (err error) {
 		out, err = call[messages.JobInfo](r.world, messages.TenantScope, op, in)
 		if e, ok := messages.AsError(err); ok && e.Code == messages.CodeJobConflict {
 			return nil
@@ -128,7 +128,7 @@ func (r *reindex) ask(op string, in any) messages.JobInfo {
 func (r *reindex) wait(what, wrong string, args ...any) {
 	r.t.Helper()
 	started := time.Now()
-	testkit.Eventually(r.t, r.patience, func() error {
+	testkit.EventuallyWithin(r.t, r.patience, func() error {
 		if err := r.healthy(); err != nil {
 			r.t.Fatal(err)
 		}

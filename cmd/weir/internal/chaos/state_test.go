@@ -188,7 +188,7 @@ func (w *world) settled() []string {
 	w.t.Helper()
 	const rest = time.Second
 	have, since := w.rows(), time.Now()
-	testkit.Eventually(w.t, patience, func() error {
+	testkit.Eventually(w.t, func() error {
 		now := w.rows()
 		if difference(now, have) != "" {
 			have, since = now, time.Now()

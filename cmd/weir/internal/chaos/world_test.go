@@ -37,8 +37,6 @@ const (
 	ackWait = 2 * time.Second
 	// embedLatency stretches the run, so that kills meet work on its way.
 	embedLatency = 60 * time.Millisecond
-	// patience bounds the wait for an outcome on a machine that does a lot besides.
-	patience = 90 * time.Second
 )
 
 // build builds the services and returns the directory they are in; WEIR_CHAOS_BIN names one with programs
@@ -132,10 +130,10 @@ func (w *world) startNATS(dir string) string {
 
 func (w *world) connect(natsURL, databaseURL string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), testkit.Patience)
 	defer cancel()
 	var err error
-	if w.nc, err = service.OpenNATS(ctx, service.NATSConfig{URL: service.SecretURL(natsURL), Name: "chaos", Wait: patience}, slog.New(slog.DiscardHandler)); err != nil {
+	if w.nc, err = service.OpenNATS(ctx, service.NATSConfig{URL: service.SecretURL(natsURL), Name: "chaos", Wait: testkit.Patience}, slog.New(slog.DiscardHandler)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
@@ -159,7 +157,7 @@ func (w *world) provision() {
 
 func (w *world) createKB() {
 	w.t.Helper()
-	testkit.Eventually(w.t, patience, func() error {
+	testkit.Eventually(w.t, func() error {
 		if err := w.healthy(); err != nil {
 			w.t.Fatal(err)
 		}
@@ -193,7 +191,7 @@ func (w *world) healthy() error {
 func (w *world) send(list []submit) {
 	w.t.Helper()
 	for _, m := range list {
-		testkit.Eventually(w.t, patience, func() error {
+		testkit.Eventually(w.t, func() error {
 			ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Second)
 			defer cancel()
 			_, err := w.js.PublishMsg(ctx, &nats.Msg{Subject: m.subject, Data: m.body}, jetstream.WithMsgID(m.id))
@@ -206,7 +204,7 @@ func (w *world) send(list []submit) {
 func (w *world) until(what, wrong string, args ...any) {
 	w.t.Helper()
 	started := time.Now()
-	testkit.Eventually(w.t, patience, func() error {
+	testkit.Eventually(w.t, func() error {
 		if err := w.healthy(); err != nil {
 			w.t.Fatal(err)
 		}
@@ -251,18 +249,26 @@ func (w *world) lookForRedeliveries() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 	defer cancel()
 	for _, st := range messages.Stages() {
-		lane := 0
-		if st.Lanes > 1 {
-			lane = messages.Lane(tenant, kb)
-		}
-		c, err := w.js.Consumer(ctx, st.Stream, st.Durable(lane))
+		info, err := w.consumer(ctx, st)
 		if err != nil {
 			continue
 		}
-		info := c.CachedInfo()
 		again := max(info.NumRedelivered, int(info.Delivered.Consumer)-int(info.Delivered.Stream)) //nolint:gosec // a few thousand
 		w.redelivered[st.Name] = max(w.redelivered[st.Name], again)
 	}
+}
+
+// consumer is the state of a stage, in the lane of the knowledge base.
+func (w *world) consumer(ctx context.Context, st messages.Stage) (*jetstream.ConsumerInfo, error) {
+	lane := 0
+	if st.Lanes > 1 {
+		lane = messages.Lane(tenant, kb)
+	}
+	c, err := w.js.Consumer(ctx, st.Stream, st.Durable(lane))
+	if err != nil {
+		return nil, err
+	}
+	return c.CachedInfo(), nil
 }
 
 // terminal returns the terminal events of every submit and delete, by message id.
@@ -281,7 +287,7 @@ func (w *world) terminal() map[string][]messages.DocumentStatus {
 func (w *world) checkEvents(sent ...[]submit) {
 	w.t.Helper()
 	var problems []string
-	testkit.Eventually(w.t, patience, func() error {
+	testkit.Eventually(w.t, func() error {
 		events := w.terminal()
 		missing := 0
 		problems = nil

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -266,7 +265,7 @@ func TestFakeembedServesUntilItIsStopped(t *testing.T) {
 	cmd.SetArgs([]string{"--dims", "4"})
 	go func() { ended <- cmd.ExecuteContext(ctx) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		url := strings.TrimSpace(out.String())
 		resp, err := client.Post(url+"/embeddings", "application/json", strings.NewReader(`{"model":"m","input":["x"],"encoding_format":"float"}`))
 		if err != nil {

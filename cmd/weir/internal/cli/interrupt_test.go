@@ -10,13 +10,10 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/testkit"
 )
-
-const patience = 20 * time.Second
 
 // process is weir as a process whose standard input stays open.
 type process struct {
@@ -31,7 +28,7 @@ func (d *desk) process(args ...string) *process {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience) // killed when it hangs
+	ctx, cancel := context.WithTimeout(d.t.Context(), testkit.Patience) // killed when it hangs
 	d.t.Cleanup(cancel)
 	p := &process{Cmd: exec.CommandContext(ctx, self, args...)}
 	p.Env = append(os.Environ(), actAsWeir+"=1")
@@ -76,7 +73,7 @@ func TestAnInterruptEndsWhatWaitsForInput(t *testing.T) {
 	if _, err := io.WriteString(reading.in, `{"docId":"a","text":"alpha"}`+"\n"); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		if _, _, found := d.fake.Document("books", "", "a"); !found {
 			return errors.New("the first line is not published")
 		}

@@ -130,7 +130,7 @@ func TestWatchPrintsEventsUntilItIsLeft(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- watchDocuments(ctx, s, "", false) }()
 	n := 0
-	testkit.Eventually(t, 10*time.Second, func() error { // watching begins some time after the call
+	testkit.Eventually(t, func() error { // watching begins some time after the call
 		n++
 		d.ok("publish", "--kb", "books", "--no-wait", "--id", fmt.Sprint("doc", n), d.file("a.md", fmt.Sprint("alpha ", n)))
 		for _, want := range []string{"Pending", "Ready       books  doc", "1 chunks, 0 known before"} {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weir-project/weir/cmd/weir/internal/up"
 	"github.com/weir-project/weir/pkg/service/child"
@@ -140,7 +139,7 @@ func (m *machine) kill(pid int) {
 func (m *machine) killRun() {
 	m.t.Helper()
 	m.kill(m.status().PID)
-	testkit.Eventually(m.t, 10*time.Second, func() error {
+	testkit.Eventually(m.t, func() error {
 		if m.status().Running {
 			return errors.New("the killed process still holds the directory")
 		}
@@ -184,7 +183,7 @@ func TestTheStoryOfUpStatusAndDown(t *testing.T) {
 	for _, name := range []string{"embedding", "postgres"} {
 		m.kill(m.part(name).PID)
 	}
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		for _, name := range []string{"embedding", "postgres"} {
 			if p := m.part(name); p.State != statedir.StateReady || p.Restarts == 0 {
 				return fmt.Errorf("%s is %s after %d restarts", name, p.State, p.Restarts)

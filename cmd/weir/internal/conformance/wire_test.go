@@ -184,7 +184,7 @@ func (r *run) send(t testing.TB, c *call, body []byte) *answer {
 		}
 		return nil
 	}
-	testkit.Eventually(t, patience, once)
+	testkit.Eventually(t, once)
 	return got
 }
 
@@ -195,7 +195,7 @@ func (w *world) raw(subject string, header map[string]string, body []byte) *answ
 	for k, v := range header {
 		m.Header[k] = []string{v} // names on the wire are as they are written
 	}
-	reply, err := w.nc.RequestMsg(m, patience)
+	reply, err := w.nc.RequestMsg(m, testkit.Patience)
 	if err != nil {
 		return &answer{err: err}
 	}

@@ -32,8 +32,6 @@ import (
 
 const (
 	model = "conformance-model"
-	// patience is how long a test waits for what must happen: the machine may be busy.
-	patience = 60 * time.Second
 )
 
 // world is all services in this process, on servers of their own. Every case has a tenant of its own, or
@@ -117,7 +115,7 @@ func (w *world) run(t testing.TB, connect testkit.Connect, store *pgstore.Store,
 	for range all {
 		select {
 		case <-ready:
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			t.Fatal("the services did not become ready")
 		case <-ctx.Done():
 			t.Fatalf("a service ended: %v", context.Cause(ctx))
@@ -208,7 +206,7 @@ func (w *world) submit(t testing.TB, tenant, kb string, document []byte) message
 // await waits until a document's newest version has a status.
 func (w *world) await(t testing.TB, tenant, kb string, s messages.SubmitReply, want messages.DocumentStatus) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, func() error {
 		var d messages.DocumentInfo
 		err := w.request(t.Context(), tenant, kb, messages.OpDocGet, nil, messages.DocumentRef{DocID: s.DocID, Subspace: s.Subspace}, &d)
 		if err != nil {

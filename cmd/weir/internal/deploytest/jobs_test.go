@@ -23,7 +23,7 @@ func (s *site) job(t *testing.T, operator, publisher *nats.Conn) {
 	}
 	await := func(id int64, want messages.JobState) {
 		t.Helper()
-		testkit.Eventually(t, patience, func() error {
+		testkit.Eventually(t, func() error {
 			if j := ask(messages.OpJobGet, messages.JobRef{ID: id}); j.State != want {
 				return fmt.Errorf("job %d is %s (%s), %+v, want %s", id, j.State, j.Reason, j.Errors, want)
 			}

@@ -273,7 +273,7 @@ func retrieverOn(t *testing.T, address string) *nats.Conn {
 	})
 	select {
 	case <-ready:
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the retriever does not become ready")
 	}
 	return connect()

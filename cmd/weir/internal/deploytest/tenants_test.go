@@ -18,6 +18,7 @@ import (
 	"github.com/weir-project/weir/cmd/weir/internal/cli"
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // TestSampleOfUsersAndRoles runs the whole life of documents with the least rights the samples give, and what
@@ -90,7 +91,7 @@ func (s *site) documents(t *testing.T, publisher, client, globex *nats.Conn) {
 // publish stores a message and wants its acknowledgement, as `nats pub --jetstream` does.
 func publish(t *testing.T, nc *nats.Conn, subject, body string) {
 	t.Helper()
-	reply, err := nc.Request(subject, []byte(body), patience)
+	reply, err := nc.Request(subject, []byte(body), testkit.Patience)
 	if err != nil || !bytes.Contains(reply.Data, []byte(`"stream":"`+messages.StreamDocs+`"`)) {
 		t.Fatalf("publish to %s: %v, %v", subject, reply, err)
 	}
@@ -235,7 +236,7 @@ func (s *site) borders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := sub.NextMsg(patience); !errors.Is(err, nats.ErrPermissionViolation) {
+			if _, err := sub.NextMsg(testkit.Patience); !errors.Is(err, nats.ErrPermissionViolation) {
 				t.Errorf("%s subscribes to %s: got %v, want it refused", c.user, c.subscribe, err)
 			}
 			continue
@@ -243,7 +244,7 @@ func (s *site) borders(t *testing.T) {
 		if err := nc.Publish(c.publish, []byte(`{}`)); err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.FlushTimeout(patience); err != nil {
+		if err := nc.FlushTimeout(testkit.Patience); err != nil {
 			t.Fatal(err)
 		}
 		select {

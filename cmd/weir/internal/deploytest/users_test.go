@@ -40,10 +40,9 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	deploy   = "../../../../deploy"
-	patience = 30 * time.Second
-	dims     = 8
-	model    = "fake-model"
+	deploy = "../../../../deploy"
+	dims   = 8
+	model  = "fake-model"
 )
 
 // site is the sample installation: the NATS server of deploy/nats, a database with the roles of
@@ -78,7 +77,7 @@ func startNATS(t *testing.T) string {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(testkit.Patience) {
 		t.Fatal("the server of the sample does not start")
 	}
 	return s.ClientURL()
@@ -146,7 +145,7 @@ func (s *site) prepareDatabase() {
 
 func execute(t *testing.T, url, script string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -230,7 +229,7 @@ func (s *site) runServices() {
 		case <-ready:
 		case <-ctx.Done():
 			t.Fatalf("a service ended: %v", g.Wait())
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			t.Fatal("the services did not become ready")
 		}
 	}
@@ -260,7 +259,7 @@ func (s *site) events(t *testing.T, nc *nats.Conn, tenant string) <-chan message
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sub.Unsubscribe() }) // the connection closes it too
-	if err := nc.FlushTimeout(patience); err != nil {
+	if err := nc.FlushTimeout(testkit.Patience); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -268,7 +267,7 @@ func (s *site) events(t *testing.T, nc *nats.Conn, tenant string) <-chan message
 
 func (s *site) await(t *testing.T, events <-chan messages.Event, doc string, want messages.DocumentStatus) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testkit.Patience)
 	for {
 		select {
 		case e := <-events:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // bad is a submit that must end in a typed error.
@@ -256,7 +257,7 @@ func (s *system) rawRequest(b bad, header bus.Header) bool {
 	if !several {
 		return false
 	}
-	reply, err := s.nc.RequestMsg(msg, patience)
+	reply, err := s.nc.RequestMsg(msg, testkit.Patience)
 	if err != nil {
 		s.t.Fatalf("%s: %v", b.name, err)
 	}

@@ -68,7 +68,7 @@ func (s *system) chunks(kb, id string) []messages.ChunkInfo {
 func (s *system) awaitStatus(kb, id string, want messages.DocumentStatus) messages.DocumentInfo {
 	s.t.Helper()
 	var d messages.DocumentInfo
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		d = s.document(kb, id)
 		if d.Status != want {
 			return fmt.Errorf("%s is %s (%v), want %s", id, d.Status, d.Error, want)
@@ -146,7 +146,7 @@ func decodeEnvelope(t testing.TB, data []byte) messages.Envelope {
 // awaitCount waits until a count has a value.
 func (s *system) awaitCount(want int, sql string, args ...any) {
 	s.t.Helper()
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		if got := s.count(sql, args...); got != want {
 			return fmt.Errorf("%s: got %d, want %d", sql, got, want)
 		}
@@ -157,7 +157,7 @@ func (s *system) awaitCount(want int, sql string, args ...any) {
 // awaitExists waits until a document is there at all.
 func (s *system) awaitExists(kb, id string) {
 	s.t.Helper()
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		_, err := call[messages.DocumentInfo](s, kb, messages.OpDocGet, messages.DocumentRef{DocID: id})
 		return err
 	})
@@ -166,7 +166,7 @@ func (s *system) awaitExists(kb, id string) {
 // awaitHeld waits until a text with a held word has come to the embedding server.
 func (s *system) awaitHeld(word string) {
 	s.t.Helper()
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		if s.fake.waitingFor(word) == 0 {
 			return fmt.Errorf("no text with %s has come to the embedding server", word)
 		}

@@ -27,7 +27,7 @@ func (s *system) watch(kb string) *events {
 	// Not an ordered one: those begin only with the first message that is asked for.
 	cons, err := s.js.CreateConsumer(s.t.Context(), messages.StreamEvents, jetstream.ConsumerConfig{
 		FilterSubject: s.eventsOf(kb), DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true,
-		InactiveThreshold: 2 * patience,
+		InactiveThreshold: 2 * testkit.Patience,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -67,7 +67,7 @@ func (e *events) next() (messages.Event, bool) {
 func (e *events) terminal(n int) map[string]messages.Event {
 	e.t.Helper()
 	out := map[string]messages.Event{}
-	for deadline := time.Now().Add(patience); len(out) < n; {
+	for deadline := time.Now().Add(testkit.Patience); len(out) < n; {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("got %d terminal events, want %d: %v", len(out), n, out)
 		}
@@ -81,7 +81,7 @@ func (e *events) terminal(n int) map[string]messages.Event {
 // end returns the terminal event of a submit, and waits for it.
 func (e *events) end(id string) messages.Event {
 	e.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(testkit.Patience); ; {
 		for _, ev := range e.seen[id] {
 			if ev.Status.Terminal() {
 				return ev
@@ -97,7 +97,7 @@ func (e *events) end(id string) messages.Event {
 // first waits until a submit has any event.
 func (e *events) first(id string) {
 	e.t.Helper()
-	for deadline := time.Now().Add(patience); len(e.seen[id]) == 0; e.next() {
+	for deadline := time.Now().Add(testkit.Patience); len(e.seen[id]) == 0; e.next() {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("submit %s has no event", id)
 		}
@@ -128,7 +128,7 @@ func (e *events) statuses(id string) string {
 func (s *system) settled(except ...string) {
 	s.t.Helper()
 	told := map[string]int{}
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		clear(told)
 		for _, e := range s.history() {
 			if e.Status.Terminal() {

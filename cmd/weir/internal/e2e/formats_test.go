@@ -150,7 +150,7 @@ func lastBatchesAtOnce(s *system) {
 	large := strings.Repeat("The pump hums in the cellar and nobody minds it at all.\n\n", 900_000/57)
 	s.publish("docs", "m1", messages.Submit{DocID: "d", Title: word, Text: &large})
 	parts := 0
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		if parts = s.fake.waitingFor(word); parts < 4 {
 			return fmt.Errorf("%d parts have come to the embedding server, want several", parts)
 		}

@@ -168,7 +168,7 @@ func deletedKB(s *system) {
 	}
 	release()
 	s.put("docs", doc(2)) // comes behind the late work
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		if n := s.count("SELECT count(*) FROM knowledge_bases WHERE id = $1", first.ID); n != 0 {
 			return fmt.Errorf("knowledge base %d is not purged", first.ID)
 		}

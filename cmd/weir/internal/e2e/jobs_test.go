@@ -36,7 +36,7 @@ func (s *system) job(id int64) messages.JobInfo {
 func (s *system) awaitJob(id int64, want messages.JobState) messages.JobInfo {
 	s.t.Helper()
 	var j messages.JobInfo
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		j = s.job(id)
 		if j.State != want {
 			return fmt.Errorf("job %d is %s (%s), %+v, want %s", id, j.State, j.Reason, j.Counts, want)

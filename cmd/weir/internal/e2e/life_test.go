@@ -122,7 +122,7 @@ func updateIsAtomic(s *system) {
 		}
 	}
 	release()
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		for _, mode := range [][]messages.SearchType{dense, fullText, hybrid} {
 			got, err := whichVersion(s.ask("docs", "pump painted", mode), older, newer)
 			if err != nil {

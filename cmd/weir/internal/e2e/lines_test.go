@@ -145,7 +145,7 @@ func deletedFile(s *system, ev *events) {
 	wantLines(s, "after the delete", ev.ready("m6").Lines, 1, 1, 0, 0)
 	s.publish("docs", "m7", messages.Submit{DocID: "all.jsonl", ContentType: "application/jsonl", Text: new(`{"docId":"valve","text":"One document."}`)})
 	ev.ready("m7") // in the message, it is one document
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		if got, want := s.listed(), "all.jsonl Ready, pump Ready"; got != want {
 			return errors.New("a document that is split no more: got " + got + ", want " + want)
 		}
@@ -173,7 +173,7 @@ func TestASplitFileOutlivesTheStreams(t *testing.T) {
 	}
 	l.file("m", "all.jsonl", content...)
 	for _, taken := range []int{0, 1, n / 2, n} {
-		testkit.Eventually(t, outcomeWait, func() error {
+		testkit.Eventually(t, func() error {
 			if got := l.count(`SELECT count(*) FROM documents WHERE version > 0`); got <= taken {
 				return fmt.Errorf("got %d documents, want more than %d", got, taken)
 			}

@@ -19,8 +19,6 @@ const (
 	lookEvery = 400 * time.Millisecond
 	// lossDocs is how many documents are on their way when something is lost.
 	lossDocs = 24
-	// outcomeWait bounds the wait for an outcome.
-	outcomeWait = 60 * time.Second
 )
 
 // losing is a system with documents on their way.
@@ -65,7 +63,7 @@ func busy() *fakeserver.Fault { return &fakeserver.Fault{Status: 429, RetryAfter
 // until waits until a count has come to a number.
 func (l losing) until(what string, want int, sql string) {
 	l.t.Helper()
-	testkit.Eventually(l.t, outcomeWait, func() error {
+	testkit.Eventually(l.t, func() error {
 		if got := l.count(sql); got != want {
 			return fmt.Errorf("%s: got %d, want %d", what, got, want)
 		}
@@ -144,7 +142,7 @@ func TestWipingEveryStreamCostsNoDocument(t *testing.T) {
 func TestLostEmbedMessagesArePublishedAgain(t *testing.T) {
 	l := startLosing(t, busy())
 	l.untilStaged()
-	testkit.Eventually(t, outcomeWait, func() error {
+	testkit.Eventually(t, func() error {
 		if n := l.stored(messages.StreamEmbed); n < lossDocs {
 			return fmt.Errorf("%d embed messages are stored, want at least %d", n, lossDocs)
 		}
@@ -166,7 +164,7 @@ func TestLostIndexMessagesArePublishedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.fake.Always(nil)
-	testkit.Eventually(t, outcomeWait, func() error {
+	testkit.Eventually(t, func() error {
 		if n := l.stored(messages.StreamEmbed); n > 0 {
 			return fmt.Errorf("%d embed messages are left", n)
 		}
@@ -192,7 +190,7 @@ func TestEmptiedStagingIsBuiltAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := startLosing(t, slow())
-			testkit.Eventually(t, outcomeWait, func() error {
+			testkit.Eventually(t, func() error {
 				if l.count(`SELECT count(*) FROM staged_vectors`) == 0 {
 					return errors.New("no vector is staged")
 				}

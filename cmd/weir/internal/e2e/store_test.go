@@ -12,6 +12,7 @@ import (
 	"github.com/weir-project/weir/pkg/client"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore/filter"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // shelf is what the stores of the contract hold: texts whose order by words is the same by any sensible
@@ -36,7 +37,7 @@ func publishShelf(s *system, kb string) *client.Store {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
 	defer cancel()
 	if _, err := c.CreateKB(ctx, messages.CreateKB{KnowledgeBaseName: kb, Metadata: shelfSchema}); err != nil {
 		s.t.Fatal(err)
@@ -268,7 +269,7 @@ func goClient(s *system) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	kb := c.KB("shelf")
 

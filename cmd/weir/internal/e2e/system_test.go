@@ -39,9 +39,6 @@ const (
 	model  = "fake-model"
 )
 
-// patience is how long a test waits for what must happen: the machine may be busy.
-const patience = 60 * time.Second
-
 // system is every service, run in this process on servers of its own, as a tenant sees it.
 type system struct {
 	t      testing.TB

@@ -57,7 +57,7 @@ func oneTrace(spans *tracetest.InMemoryExporter) func(*system) {
 			s.t.Fatal(err)
 		}
 		want := []string{"call embed", "process embed", "process index", "process intake", "process parse", "search", "serve embed", "serve retrieve"}
-		testkit.Eventually(s.t, patience, func() error {
+		testkit.Eventually(s.t, func() error {
 			services, names := inTrace(spans)
 			for _, name := range want {
 				if !names[name] {

@@ -35,7 +35,7 @@ func (s *system) bucket() jetstream.ObjectStore {
 func (s *system) objectGone(name string) {
 	s.t.Helper()
 	bucket := s.bucket()
-	testkit.Eventually(s.t, patience, func() error {
+	testkit.Eventually(s.t, func() error {
 		if _, err := bucket.GetInfo(s.t.Context(), name); !errors.Is(err, jetstream.ErrObjectNotFound) {
 			return fmt.Errorf("object %s is still there: %w", name, err)
 		}

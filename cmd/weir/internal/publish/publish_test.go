@@ -253,7 +253,7 @@ func TestInterruptedRunReturnsItsCause(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx, in) }()
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, func() error {
 		if fake.Submits() == 0 {
 			return errors.New("nothing came")
 		}
