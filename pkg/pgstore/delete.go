@@ -32,7 +32,7 @@ var errNoDocument = errors.New("no such document")
 // lines are gone.
 func (s *Store) DeleteDocument(ctx context.Context, d Deletion) (Acceptance, error) {
 	var a Acceptance
-	err := s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+	err := s.answering(ctx, func(conn *pgxpool.Conn) error {
 		found, err := openDocuments(ctx, conn, []opening{{identity{d.KB.ID, d.Subspace, d.DocID}, d.KB.Revision, d.Source}}, func(b *pgx.Batch) {
 			b.Queue(query("kb_share"), d.KB.ID)
 		})

@@ -198,3 +198,34 @@ func TestASubmitWhoseContentIsGoneLeavesNothing(t *testing.T) {
 		t.Errorf("the second time: got %+v and %d contents, want it accepted with its content", a, e.count(`SELECT count(*) FROM blobs`))
 	}
 }
+
+// A key that is new when two documents come with it at once is the first one's.
+func TestAKeyThatAnotherDocumentTakesMeanwhileIsRefused(t *testing.T) {
+	for what, act := range map[string]func(*env, string) error{
+		"submit": func(e *env, source string) error {
+			sub := e.submission("b", "two")
+			sub.Source = source
+			_, err := e.store.AcceptSubmit(e.t.Context(), sub)
+			return err
+		},
+		"delete": func(e *env, source string) error {
+			_, err := e.store.DeleteDocument(e.t.Context(), pgstore.Deletion{
+				KB: e.kb, Subspace: messages.DefaultSubspace, DocID: "b", Source: source, SubmitID: "d", Order: e.submission("b", "").Order,
+			})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			e := newEnv(t)
+			a, b := e.publish("a", "one"), e.publish("b", "one")
+			err := e.meet(func() error { return act(e, "key") }, fmt.Sprintf(`INSERT INTO document_receipts
+				(source, kb_id, document_key, version, order_ns, order_seq, submit_id, outcome, status) VALUES ('key', %d, %d, 1, 1, 1, 's', 'unchanged', 'Ready')`, e.kb.ID, a.DocKey))
+			if e, ok := messages.AsError(err); !ok || e.Code != messages.CodeValidation || e.Field != messages.HeaderIdempotencyKey {
+				t.Errorf("got %v, want the key refused", err)
+			}
+			if n := e.count(fmt.Sprintf(`SELECT version FROM documents WHERE key = %d AND status = 'Ready'`, b.DocKey)); n != 1 {
+				t.Errorf("the document is at version %d, want 1", n)
+			}
+		})
+	}
+}

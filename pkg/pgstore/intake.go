@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
@@ -166,7 +167,7 @@ func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json
 	for n, i := range round {
 		asked[n] = opening{identity: subs[i].identity(), revision: subs[i].KB.Revision, source: subs[i].Source}
 	}
-	return s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+	return s.answering(ctx, func(conn *pgxpool.Conn) error {
 		docs, err := openDocuments(ctx, conn, asked, func(b *pgx.Batch) {
 			b.Queue(query("lookup_plans"))
 			if first != nil {
@@ -194,6 +195,17 @@ func (s *Store) acceptRound(ctx context.Context, subs []Submission, typed []json
 		b.Queue("COMMIT")
 		return conn.SendBatch(ctx, b).Close()
 	})
+}
+
+// answering is pipelined for what writes receipts. One that is there already although the submit met no answer is of
+// another document, which took the source meanwhile: those of one document wait for each other.
+func (s *Store) answering(ctx context.Context, fn func(*pgxpool.Conn) error) error {
+	err := s.pipelined(ctx, fn)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == uniqueViolation && pgErr.ConstraintName == "document_receipts_pkey" {
+		return errKeyOfOther(ofOtherDocument)
+	}
+	return err
 }
 
 // accept decides and gathers what is to be written.
