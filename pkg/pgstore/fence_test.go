@@ -229,3 +229,52 @@ func TestAKeyThatAnotherDocumentTakesMeanwhileIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// Several messages of a version may find its chunks lost. One that comes when another has had them staged anew leaves
+// them alone, also when it looked before that.
+func TestWhatWasStagedAnewIsNotReset(t *testing.T) {
+	for name, open := range map[string]func(*env) (messages.Ref, func() error){
+		"version": func(e *env) (messages.Ref, func() error) {
+			sub := e.submission("doc", "one\ntwo")
+			ref := e.ref(sub, e.accept(sub, pgstore.Accepted))
+			stage := func() error { _, err := e.stage(ref, "one\ntwo"); return err }
+			if err := stage(); err != nil {
+				e.t.Fatal(err)
+			}
+			return ref, stage
+		},
+		"build": func(e *env) (messages.Ref, func() error) {
+			ref := e.staged()
+			return ref, func() error { _, err := e.stageBuild(ref); return err }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			ref, stage := open(e)
+			kept := e.count(`SELECT count(*) FROM staged_chunks`)
+			reset := func() error { return ignore(e.store.ResetStaging(t.Context(), ref)) }
+			if err := reset(); !errors.Is(err, pgstore.ErrStale) {
+				t.Errorf("nothing is lost: got %v, want ErrStale", err)
+			}
+			if _, err := e.pool.Exec(t.Context(), `CREATE TABLE aside AS SELECT * FROM staged_chunks; DELETE FROM staged_chunks`); err != nil {
+				t.Fatal(err)
+			}
+			err := e.meet(reset, `SELECT FROM documents FOR UPDATE`, `INSERT INTO staged_chunks SELECT * FROM aside`)
+			if !errors.Is(err, pgstore.ErrStale) {
+				t.Errorf("staged anew while it waits: got %v, want ErrStale", err)
+			}
+			if n := e.count(`SELECT count(*) FROM staged_chunks`); n != kept {
+				t.Errorf("staged: got %d rows, want %d", n, kept)
+			}
+			if _, err := e.pool.Exec(t.Context(), `DELETE FROM staged_chunks`); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(reset(), stage()); err != nil {
+				t.Errorf("lost, and staged again: %v", err)
+			}
+			if n := e.count(`SELECT count(*) FROM staged_chunks`); n != kept {
+				t.Errorf("staged again: got %d rows, want %d", n, kept)
+			}
+		})
+	}
+}

@@ -97,6 +97,8 @@ func (e *env) everything(doc string) {
 	ref := e.ref(first, e.accept(first, pgstore.Accepted))
 	try(ignore(e.stage(ref, text)))
 	try(ignore(e.store.StagedTexts(ctx, ref)))
+	_, err := e.pool.Exec(ctx, `DELETE FROM staged_chunks WHERE document_key = $1`, ref.DocKey)
+	try(err)
 	run, err := e.store.ResetStaging(ctx, ref)
 	try(err)
 	ref.Run = run

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-project/weir/pkg/messages"
 )
@@ -58,25 +59,38 @@ func (s *Store) RaiseRun(ctx context.Context, ref messages.Ref) (int, error) {
 	return s.nextRun(ctx, "raise_run", ref, ref.DocKey, ref.Version, ref.Run)
 }
 
-// ResetStaging forgets what was staged of a version, so that it is parsed again, and raises its run. ErrStale when it is
-// reset already, or is no longer being worked on.
-func (s *Store) ResetStaging(ctx context.Context, ref messages.Ref) (int, error) {
+// ResetStaging forgets what is left of a version's staged chunks when some of them are lost, so that it is parsed again,
+// and raises its run. ErrStale when nothing is lost any more, or the version is no longer being worked on.
+func (s *Store) ResetStaging(ctx context.Context, ref messages.Ref) (run int, err error) {
+	name, args := "reset_staging", []any{ref.DocKey, ref.Version, stagedLayout}
 	if ref.Build {
-		return s.nextRun(ctx, "build_reset", ref, ref.DocKey, ref.Version, ref.Generation)
+		name, args = "build_reset", append(args, ref.Generation)
 	}
-	return s.nextRun(ctx, "reset_staging", ref, ref.DocKey, ref.Version)
+	err = s.pipelined(ctx, func(conn *pgxpool.Conn) error {
+		b := &pgx.Batch{}
+		b.Queue("BEGIN")
+		b.Queue(query("swap_lock_rows"), []int64{ref.DocKey})
+		b.Queue(query(name), args...).QueryRow(func(row pgx.Row) error { return row.Scan(&run) })
+		b.Queue("COMMIT")
+		return conn.SendBatch(ctx, b).Close()
+	})
+	return run, runError(ref, err)
 }
 
-func (s *Store) nextRun(ctx context.Context, name string, ref messages.Ref, args ...any) (int, error) {
-	var run int
-	err := s.pool.QueryRow(ctx, query(name), args...).Scan(&run)
+func (s *Store) nextRun(ctx context.Context, name string, ref messages.Ref, args ...any) (run int, err error) {
+	err = s.pool.QueryRow(ctx, query(name), args...).Scan(&run)
+	return run, runError(ref, err)
+}
+
+// runError says of a statement that raises a run what it means that there is no row.
+func runError(ref messages.Ref, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, ErrStale
+		return ErrStale
 	}
 	if err != nil {
-		return 0, fmt.Errorf("raise run of %s: %w", ref.DocID, err)
+		return fmt.Errorf("raise run of %s: %w", ref.DocID, err)
 	}
-	return run, nil
+	return nil
 }
 
 // ReceiptsOf returns the submits that a version answers: each gets the version's terminal event.

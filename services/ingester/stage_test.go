@@ -384,6 +384,9 @@ func TestAReparseHasIDsOfItsOwn(t *testing.T) {
 	h := stage.New(l.store, &publisher{}, readers(t), nil, 4, 1<<20)
 	body, w := l.parseWork("docs", `{"docId":"d","text":"words"}`)
 	first := handle(t, h, body)
+	if _, err := l.pool.Exec(t.Context(), `DELETE FROM staged_chunks`); err != nil {
+		t.Fatal(err)
+	}
 	run, err := l.store.ResetStaging(t.Context(), w.Ref)
 	if err != nil {
 		t.Fatal(err)
