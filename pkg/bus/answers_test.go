@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -75,7 +74,7 @@ func TestALostConnectionIsNoLongWait(t *testing.T) {
 	if _, err := a.publish(nats.NewMsg("weir.silent"), 7, to); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := silent.NextMsg(5 * time.Second); err != nil {
+	if _, err := silent.NextMsg(testkit.Patience); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.nc.ForceReconnect(); err != nil {
@@ -151,9 +150,7 @@ func TestEachPublishOfABatchIsRepeatedInTime(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := p.PublishAck(ctx, Message{Subject: "weir.slow", ID: "a"}, Message{Subject: "weir.slow", ID: "b"}); err != nil {
+	if _, err := p.PublishAck(ctxOf(t), Message{Subject: "weir.slow", ID: "a"}, Message{Subject: "weir.slow", ID: "b"}); err != nil {
 		t.Errorf("asked %v: %v", asked.n, err)
 	}
 }

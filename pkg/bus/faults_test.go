@@ -60,7 +60,7 @@ func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 			eventually(t, "all handled", func() bool {
 				return seen.keys() == all && messagesIn(e.js, messages.StreamParse) == 0
 			})
-			if n := messagesIn(e.js, messages.StreamEmbed); n != all {
+			if n := e.depth(messages.StreamEmbed); n != all {
 				t.Errorf("%d outputs stored, want %d", n, all)
 			}
 			t.Logf("extra deliveries %d", seen.total()-seen.keys())

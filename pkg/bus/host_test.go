@@ -15,13 +15,13 @@ import (
 // host is one of a stage and an endpoint, and a channel that is closed when it is ready.
 func (e *env) host(handle Handler, subject string) (Host, <-chan struct{}) {
 	e.t.Helper()
-	r, err := NewRunner(e.js, e.pub, handle, SubscriberConfig{Stage: parseStage(), Workers: 1, DrainTimeout: time.Second})
+	r, err := NewRunner(e.js, e.pub, handle, SubscriberConfig{Stage: parseStage(), Workers: 1, DrainTimeout: testkit.Patience})
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	ready := make(chan struct{})
 	return Host{
-		Runners: []*Runner{r}, Requests: e.nc, Info: ServiceInfo{Name: "weir-test", Version: "1.0.0"}, DrainTimeout: time.Second,
+		Runners: []*Runner{r}, Requests: e.nc, Info: ServiceInfo{Name: "weir-test", Version: "1.0.0"}, DrainTimeout: testkit.Patience,
 		Endpoints: []Endpoint{{Name: "echo", Subject: subject, Handler: func(context.Context, Request) (any, error) { return "there", nil }}},
 		Ready:     func() { close(ready) },
 	}, ready
@@ -57,7 +57,7 @@ func TestAHostIsReadyWhenAllIsServedAndStopsCleanly(t *testing.T) {
 		t.Fatalf("ended before it was ready: %v", err)
 	}
 	var got string
-	if err := (Client{NC: e.connect(), RetryFor: time.Second}).Call(ctx, "test.echo", nil, nil, &got); err != nil || got != "there" {
+	if err := (Client{NC: e.connect(), RetryFor: testkit.Patience}).Call(ctx, "test.echo", nil, nil, &got); err != nil || got != "there" {
 		t.Errorf("got %q (%v)", got, err)
 	}
 	e.publish("t", "kb", "m", 3)

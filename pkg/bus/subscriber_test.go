@@ -167,27 +167,32 @@ func TestWatchingALaneTakesNoMessage(t *testing.T) {
 func TestTwoProcessesShareTheLanes(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, Settings{})
-	var a, b atomic.Int64
+	const share = 20
+	a, b := make(chan struct{}), make(chan struct{}) // closed when one has had its share
 	seen := newTally()
-	work := func(n *atomic.Int64) Handler {
+	work := func(own, other chan struct{}) Handler {
+		var n atomic.Int64
 		return func(_ context.Context, d Delivery) ([]Message, error) {
-			n.Add(1)
 			seen.add(d.ID)
-			time.Sleep(5 * time.Millisecond) // part of the case: a slow handler
+			switch k := n.Add(1); {
+			case k == share:
+				close(own)
+			case k > share: // who is fast waits for the other, which so must get something
+				<-other
+			}
 			return nil, nil
 		}
 	}
-	e.run(SubscriberConfig{Workers: 2}, work(&a))
-	e.run(SubscriberConfig{Workers: 2}, work(&b))
+	st := parseStage()
+	st.Timeout = 2 * testkit.Patience
+	e.run(SubscriberConfig{Stage: st, Workers: 2}, work(a, b))
+	e.run(SubscriberConfig{Stage: st, Workers: 2}, work(b, a))
 	for i := range 8 {
 		e.publish("t", fmt.Sprintf("kb%d", i), fmt.Sprintf("m%d", i), 25)
 	}
 	eventually(t, "stream is empty", func() bool { return e.depth(messages.StreamParse) == 0 })
 	if seen.total() != 200 || seen.keys() != 200 {
 		t.Errorf("%d runs of %d messages", seen.total(), seen.keys())
-	}
-	if a.Load() < 20 || b.Load() < 20 {
-		t.Errorf("shared %d to %d", a.Load(), b.Load())
 	}
 }
 
@@ -259,25 +264,34 @@ func notStarved(t *testing.T, workers int) {
 	for i := 0; messages.Lane("t", small) == messages.Lane("t", "heavy"); i++ {
 		small = fmt.Sprintf("small%d", i)
 	}
-	const work = 5 * time.Millisecond
+	const work = 20 * time.Millisecond
 	var others atomic.Int64
 	handled := make(chan int64, 1)
-	e.run(SubscriberConfig{Workers: workers}, func(_ context.Context, d Delivery) ([]Message, error) {
-		time.Sleep(work) // part of the case: a slow handler
+	var still sync.RWMutex // held while no small message waits: a slow test must not find the backlog done
+	still.Lock()
+	defer still.Unlock()
+	st := parseStage()
+	st.Timeout = 2 * testkit.Patience
+	e.run(SubscriberConfig{Stage: st, Workers: workers}, func(_ context.Context, d Delivery) ([]Message, error) {
 		if d.KB == small {
 			handled <- others.Load()
-		} else {
-			others.Add(1)
+			return nil, nil
 		}
+		still.RLock()
+		defer still.RUnlock()
+		time.Sleep(work) // part of the case: a slow handler
+		others.Add(1)
 		return nil, nil
 	})
 	backlog := 250 * workers
 	e.publish("t", "heavy", "h", backlog)
 	var passed []int64 // how many of the others went first
 	for i := range 10 {
-		before := others.Load()
 		e.publish("t", small, fmt.Sprint("s", i), 1)
+		before := others.Load()
+		still.Unlock()
 		passed = append(passed, <-handled-before)
+		still.Lock()
 	}
 	if e.depth(messages.StreamParse) == 0 {
 		t.Fatal("the heavy knowledge base was done before the measurement")
@@ -320,20 +334,15 @@ func TestNoStallWhileMessagesWait(t *testing.T) {
 			e := newEnv(t, Settings{})
 			const n = 4000
 			e.publish("t", "kb", "m", n)
-			var done, last, gap atomic.Int64
-			last.Store(time.Now().UnixNano())
-			e.run(SubscriberConfig{Workers: workers}, func(context.Context, Delivery) ([]Message, error) {
-				now := time.Now().UnixNano()
-				gap.Store(max(gap.Load(), now-last.Swap(now)))
+			var done atomic.Int64
+			// Who watches a lane that has messages would not notice within the test.
+			e.run(SubscriberConfig{Workers: workers, WatchWait: 10 * testkit.Patience}, func(context.Context, Delivery) ([]Message, error) {
 				done.Add(1)
 				return nil, nil
 			})
 			started := time.Now()
 			eventually(t, "all done", func() bool { return done.Load() == n })
-			t.Logf("%.0f messages a second, longest gap %v", n/time.Since(started).Seconds(), time.Duration(gap.Load()))
-			if g := time.Duration(gap.Load()); g > 5*time.Second {
-				t.Errorf("nothing for %v", g)
-			}
+			t.Logf("%.0f messages a second", n/time.Since(started).Seconds())
 		})
 	}
 }
