@@ -17,6 +17,8 @@ const (
 	StateStopped    = "stopped"
 	StateExternal   = "external" // of a part: somebody else's, found by its URL
 	StateFailed     = "failed"
+	StateKilled     = "killed" // never recorded: its process is gone without having stopped
+	StateLeft       = "left"   // never recorded: of a part that still runs though its run was killed
 )
 
 // Run is the record of a running `weir up`, kept in run.json with mode 0600: it holds passwords. It is

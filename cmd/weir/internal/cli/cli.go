@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,6 +44,7 @@ func Main(system IO) int {
 	}
 	if !s.begun { // the command line itself was not understood
 		err = usageError{err}
+		s.JSON = s.JSON || slices.Contains(s.Args, "--json") // reading ends at a flag that is not known
 	}
 	s.printError(err)
 	return exitOf(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,26 @@ func TestWrongCommandLinesExitWithUsage(t *testing.T) {
 		if code, _, errOut := line(env, args...); code != ExitUsage || !strings.HasPrefix(errOut, "weir: ") {
 			t.Errorf("%v: got %d, %q, want %d and a message", args, code, errOut, ExitUsage)
 		}
+		code, _, errOut := line(env, append(slices.Clone(args), "--json")...)
+		if e := errorOf(t, errOut); code != ExitUsage || e.Exit != ExitUsage || e.Message == "" {
+			t.Errorf("%v --json: got %d, %q, want an object with the exit code %d", args, code, errOut, ExitUsage)
+		}
 	}
+}
+
+// jsonError is an error as --json shows it.
+type jsonError struct {
+	Message string
+	Exit    int
+}
+
+func errorOf(t *testing.T, text string) jsonError {
+	t.Helper()
+	var e struct{ Error jsonError }
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		t.Errorf("%q is no error in JSON: %v", text, err)
+	}
+	return e.Error
 }
 
 func TestEveryCommandIsDescribedAndHelpListsTheExitCodes(t *testing.T) {
@@ -81,14 +101,8 @@ func TestWithoutARunTheErrorSaysHowToStartOne(t *testing.T) {
 		}
 	}
 	code, _, errOut := line(env, "status", "--json")
-	var e struct {
-		Error struct {
-			Message string
-			Exit    int
-		}
-	}
-	if err := json.Unmarshal([]byte(errOut), &e); err != nil || e.Error.Exit != code || e.Error.Message == "" {
-		t.Errorf("--json: got %q, %v, want an object with the exit code %d", errOut, err, code)
+	if e := errorOf(t, errOut); e.Exit != code || e.Message == "" {
+		t.Errorf("--json: got %q, want an object with the exit code %d", errOut, code)
 	}
 }
 

@@ -59,11 +59,7 @@ func redact(s up.Status) up.Status {
 }
 
 func printStatus(w io.Writer, s up.Status) error {
-	state := s.State
-	if !s.Running {
-		state = "killed"
-	}
-	fmt.Fprintf(w, "Weir is %s (pid %d, since %s) in %s\n", state, s.PID, s.StartedAt.Local().Format(time.DateTime), s.Home)
+	fmt.Fprintf(w, "Weir is %s (pid %d, since %s) in %s\n", s.State, s.PID, s.StartedAt.Local().Format(time.DateTime), s.Home)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PART\tSTATE\tPID\tPORT\tRESTARTS\tREMARKS")
 	for _, p := range s.Parts {

@@ -168,6 +168,11 @@ func TestTheStoryOfUpStatusAndDown(t *testing.T) {
 	postgres := m.part("postgres").PID
 	m.killRun()
 	m.expect(ExitUnavailable, "killed", "status")
+	for name, want := range map[string]string{"nats": "killed", "postgres": "left", "embedding": "left"} {
+		if got := m.part(name).State; got != want {
+			t.Errorf("%s of the killed run is %q, want %q", name, got, want)
+		}
+	}
 	m.expect(ExitOK, "Weir runs", detached...)
 	if got := m.part("postgres"); got.PID != postgres || got.Note == "" {
 		t.Errorf("postgres after the kill: got %+v, want pid %d taken over", got, postgres)

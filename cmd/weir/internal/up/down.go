@@ -68,7 +68,7 @@ func stopLeftovers(ctx context.Context, dir statedir.Dir, setupFile string, logg
 	}
 	defer func() { _ = lock.Release() }() // closing a file that nothing was written to
 	var problems []error
-	s.Embedding, err = child.StopOrphan(ctx, dir.Path("embedding.pid.json"), 5*time.Second)
+	s.Embedding, err = child.StopOrphan(ctx, embeddingRecord(dir), 5*time.Second)
 	problems = append(problems, err)
 	s.Postgres, err = stopPostgres(ctx, dir, setupFile, logger)
 	problems = append(problems, err)

@@ -88,7 +88,7 @@ func (r *runtime) addresses(run statedir.Run) {
 
 // stopLeft ends what a killed run left behind, except Postgres, which is taken over.
 func (r *runtime) stopLeft(ctx context.Context) error {
-	pid, err := child.StopOrphan(ctx, r.embeddingRecord(), 5*time.Second)
+	pid, err := child.StopOrphan(ctx, embeddingRecord(r.dir), 5*time.Second)
 	if err != nil {
 		return fmt.Errorf("stop embedding server of a killed run: %w", err)
 	}
@@ -235,7 +235,8 @@ func stopInterrupted(ctx context.Context, cfg localpg.Config) error {
 	return err
 }
 
-func (r *runtime) embeddingRecord() string { return r.dir.Path("embedding.pid.json") }
+// embeddingRecord is the file that tells which process the embedding server is.
+func embeddingRecord(dir statedir.Dir) string { return dir.Path("embedding.pid.json") }
 
 func (r *runtime) runEmbedding(ctx context.Context, ready func(statedir.Part)) error {
 	setup, err := statedir.ReadSetup(r.opts.setupFile())
@@ -252,7 +253,7 @@ func (r *runtime) runEmbedding(ctx context.Context, ready func(statedir.Part)) e
 		Env:        []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONUNBUFFERED=1", "HOME=" + r.dir.Path()},
 		Dir:        r.dir.Path(),
 		LogPath:    r.dir.Path("log", "embedding.log"),
-		RecordPath: r.embeddingRecord(),
+		RecordPath: embeddingRecord(r.dir),
 	})
 	if err != nil {
 		return err

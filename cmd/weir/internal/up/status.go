@@ -34,8 +34,15 @@ func Look(ctx context.Context, dir statedir.Dir) (Status, error) {
 		return s, err
 	}
 	s.Run = run
-	if s.Running, err = dir.InUse(); err != nil || !s.Running {
+	if s.Running, err = dir.InUse(); err != nil {
 		return s, err
+	}
+	if !s.Running {
+		s.State = statedir.StateKilled
+		for i, p := range s.Parts {
+			s.Parts[i].State = leftOf(ctx, dir, run, p)
+		}
+		return s, nil
 	}
 	s.Problems = map[string]string{}
 	for _, p := range run.Parts {
@@ -44,6 +51,26 @@ func Look(ctx context.Context, dir statedir.Dir) (Status, error) {
 		}
 	}
 	return s, nil
+}
+
+// leftOf is the state of a part whose run was killed: what is recorded was true before that.
+func leftOf(ctx context.Context, dir statedir.Dir, run statedir.Run, p statedir.Part) string {
+	if p.State == statedir.StateExternal {
+		return p.State
+	}
+	switch p.Name {
+	case partPostgres:
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		if run.DatabaseURL != "" && askPostgres(ctx, run.DatabaseURL) == nil {
+			return statedir.StateLeft
+		}
+	case partEmbedding:
+		if id, err := child.ReadIdentity(embeddingRecord(dir)); err == nil && id.Alive() {
+			return statedir.StateLeft
+		}
+	}
+	return statedir.StateKilled
 }
 
 func lookAt(ctx context.Context, run statedir.Run, p statedir.Part) error {
