@@ -1,9 +1,15 @@
 package embedder_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +17,7 @@ import (
 	"github.com/weir-project/weir/pkg/embedding"
 	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/embedder"
 )
 
@@ -50,24 +57,25 @@ func TestQueryErrors(t *testing.T) {
 	bad := queryOf("x")
 	bad.Space.Metric = "none"
 	for _, c := range []struct {
-		name  string
-		in    messages.EmbedRequest
-		fault *fakeserver.Fault
-		want  messages.Code
+		name   string
+		in     messages.EmbedRequest
+		fault  *fakeserver.Fault
+		want   messages.Code
+		within time.Duration // 0: as long as it takes
 	}{
-		{"no texts", queryOf(), nil, messages.CodeValidation},
-		{"empty text", queryOf("a", ""), nil, messages.CodeValidation},
-		{"too many texts", queryOf(strings.Split(strings.Repeat("a,", 64)+"a", ",")...), nil, messages.CodeValidation},
-		{"bad space", bad, nil, messages.CodeValidation},
-		{"rejected", queryOf("poison"), nil, messages.CodeEmbeddingRejected},
-		{"other dimension", other, nil, messages.CodeDimensionMismatch},
-		{"outage", queryOf("y"), &fakeserver.Fault{Status: 503}, messages.CodeEmbeddingUnavailable},
-		{"slow", queryOf("z"), &fakeserver.Fault{Hang: true}, messages.CodeDeadlineExceeded},
+		{"no texts", queryOf(), nil, messages.CodeValidation, 0},
+		{"empty text", queryOf("a", ""), nil, messages.CodeValidation, 0},
+		{"too many texts", queryOf(strings.Split(strings.Repeat("a,", 64)+"a", ",")...), nil, messages.CodeValidation, 0},
+		{"bad space", bad, nil, messages.CodeValidation, 0},
+		{"rejected", queryOf("poison"), nil, messages.CodeEmbeddingRejected, 0},
+		{"other dimension", other, nil, messages.CodeDimensionMismatch, 0},
+		{"outage", queryOf("y"), &fakeserver.Fault{Status: 503}, messages.CodeEmbeddingUnavailable, 0},
+		{"slow", queryOf("z"), &fakeserver.Fault{Hang: true}, messages.CodeDeadlineExceeded, 500 * time.Millisecond},
 		// last: it makes everyone wait
-		{"throttled beyond the deadline", queryOf("w"), &fakeserver.Fault{Status: 429, RetryAfter: "5"}, messages.CodeEmbeddingUnavailable},
+		{"throttled beyond the deadline", queryOf("w"), &fakeserver.Fault{Status: 429, RetryAfter: "600"}, messages.CodeEmbeddingUnavailable, 0},
 	} {
 		w.fake.Always(c.fault)
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(c.within, testkit.Patience))
 		_, err := w.query(ctx, c.in)
 		cancel()
 		w.fake.Always(nil)
@@ -79,28 +87,38 @@ func TestQueryErrors(t *testing.T) {
 
 func TestQueryGoesAheadOfWork(t *testing.T) {
 	t.Parallel()
-	w := start(t, fakeserver.Options{Latency: 100 * time.Millisecond}, func(c *embedder.Config) { c.InFlight = 2 })
+	fake, release, held := fakeserver.New(fakeserver.Options{}), make(chan struct{}), make(chan struct{}, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && strings.Contains(string(body), "held work") {
+			select {
+			case held <- struct{}{}:
+			default:
+			}
+			<-release
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		fake.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(srv.Close)
+	w := start(t, fakeserver.Options{}, func(c *embedder.Config) { c.InFlight, c.BaseURL, c.RequestTimeout = 2, srv.URL+"/v1", testkit.Patience })
+	letGo := sync.OnceFunc(func() { close(release) })
+	defer letGo()
 	var all []messages.EmbedWork
 	for _, doc := range strings.Split("a b c d e f g h i j k l m n o p", " ") {
 		texts := make([]string, 40) // too many for two messages to share a request
 		for i := range texts {
-			texts[i] = fmt.Sprintf("passage: %s %d", doc, i)
+			texts[i] = fmt.Sprintf("passage: held work %s %d", doc, i)
 		}
 		all = append(all, message(doc, texts...))
 	}
 	w.publish(all...)
-	w.stored(messages.StreamIndex, 1)
-	started := time.Now()
+	<-held
 	if _, err := w.query(t.Context(), queryOf("now")); err != nil {
 		t.Fatal(err)
 	}
-	s, err := w.js.Stream(t.Context(), messages.StreamIndex)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := s.CachedInfo().State.Msgs; n > 8 {
-		t.Errorf("the query took %v and came after %d of 16 messages", time.Since(started), n)
-	}
+	w.stored(messages.StreamIndex, 0)
+	letGo()
 	w.stored(messages.StreamIndex, 16)
 }
 

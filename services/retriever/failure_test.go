@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/retriever"
 )
 
@@ -72,7 +72,7 @@ func TestDenseLegFails(t *testing.T) { // D-26
 }
 
 func TestSlowDatabase(t *testing.T) { // D-26: mandatory work past the deadline
-	l := newLab(t, setup{})
+	l := newLab(t, setup{cfg: retriever.Config{DefaultDeadline: 2 * testkit.Patience}}) // who has that is not answered within the test
 	kb := l.kb("docs", nil)
 	l.fill(kb, 3)
 	cursor := l.retrieve("docs", ask("pump", `{"rerankingConfiguration":{"numberOfResults":1}}`)).NextCursor
@@ -89,11 +89,7 @@ func TestSlowDatabase(t *testing.T) { // D-26: mandatory work past the deadline
 		ask("pump", ""), partial("pump", ""), ask("pump", `{"searchType":["DENSE_VECTOR"]}`), ask("pump", `{"searchType":["FULL_TEXT"]}`),
 		withCursor(ask("pump", `{"rerankingConfiguration":{"numberOfResults":1}}`), cursor),
 	} {
-		began := time.Now()
 		refused(t, body, w.call(t.Context(), "docs", body, nil), messages.CodeDeadlineExceeded, "")
-		if took := time.Since(began); took > 8*time.Second { // without one of its own it would be 10 s
-			t.Errorf("%s: took %s, want about 300 ms", body, took)
-		}
 	}
 	refused(t, "too late", (&wire{l: l, header: bus.Header{messages.HeaderDeadline: "0"}}).call(t.Context(), "docs", ask("pump", ""), nil), messages.CodeDeadlineExceeded, "")
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -116,7 +112,7 @@ func TestTooManyRequests(t *testing.T) { // D-26: OVERLOADED with Retry-After
 	done := make(chan error, 1)
 	go func() { done <- l.call("docs", messages.OpRetrieve, ask("pump", ""), nil) }()
 	<-entered
-	msg, err := l.nc.RequestMsg(&nats.Msg{Subject: messages.RPCSubject("acme", "docs", messages.OpRetrieve), Data: []byte(ask("pump", ""))}, 10*time.Second)
+	msg, err := l.nc.RequestMsg(&nats.Msg{Subject: messages.RPCSubject("acme", "docs", messages.OpRetrieve), Data: []byte(ask("pump", ""))}, testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -273,7 +273,7 @@ func (l *lab) fill(kb pgstore.KB, n int) {
 
 // call makes a request of a knowledge base; body is JSON.
 func (l *lab) call(kb, op, body string, out any) error {
-	return bus.Call(l.tb.Context(), l.nc, messages.RPCSubject("acme", kb, op), nil, []byte(body), out)
+	return bus.Client{NC: l.nc, RetryFor: testkit.Patience, Timeout: testkit.Patience}.Call(l.tb.Context(), messages.RPCSubject("acme", kb, op), nil, []byte(body), out)
 }
 
 // retrieve makes a request that must succeed.

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
 	"github.com/weir-project/weir/pkg/service"
@@ -334,11 +333,7 @@ func TestNoTimeForTheModel(t *testing.T) { // D-26: the order of RRF, and the re
 	l.fill(l.kb("docs", nil), 9)
 	want := l.retrieve("docs", ask("pump number3", `{"rerankingConfiguration":{"type":"RRF","numberOfResults":4}}`))
 	j.stuck.Store(true)
-	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "3000"}}
-	var got messages.RetrieveReply
-	if err := w.call(t.Context(), "docs", ask("pump number3", modelWith(`,"numberOfResults":4`)), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := l.inTime("docs", ask("pump number3", modelWith(`,"numberOfResults":4`)), func(messages.RetrieveReply) bool { return true })
 	if !slices.Equal(ids(got), ids(want)) || !slices.Equal(scoresOf(got), scoresOf(want)) || got.NextCursor == "" {
 		t.Errorf("got %v, want those of RRF %v", ids(got), ids(want))
 	}

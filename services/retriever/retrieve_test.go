@@ -318,10 +318,7 @@ func TestFailingEmbedder(t *testing.T) {
 			return client.call(ctx, "docs", body, out)
 		}
 		refused(t, tc.name, call(ask("pump", ""), nil), tc.code, "")
-		var r messages.RetrieveReply
-		if err := call(partial, &r); err != nil {
-			t.Errorf("%s, partial: %v", tc.name, err)
-		}
+		r := l.inTime("docs", partial, func(messages.RetrieveReply) bool { return true })
 		if len(r.Results) != 3 || !slices.Equal(r.Diagnostics.Degraded, []string{"DENSE_VECTOR: " + string(tc.code)}) || r.Diagnostics.Fusion != "FULL_TEXT" {
 			t.Errorf("%s, partial: got %d results, %+v; want the full-text leg and the cause", tc.name, len(r.Results), r.Diagnostics)
 		}

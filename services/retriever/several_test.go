@@ -165,11 +165,7 @@ func TestSeveralByModel(t *testing.T) { // D-25: one call over the union
 	refused(t, "the model fails", l.call(messages.AllScope, messages.OpRetrieve, across(`"kb1","kb2"`, "tyre", model, ""), nil), messages.CodeRerankModel, "")
 	j.status.Store(0)
 	j.stuck.Store(true)
-	var late messages.RetrieveReply
-	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "3000"}}
-	if err := w.call(t.Context(), messages.AllScope, across(`"kb1","far"`, "tyre", model, ""), &late); err != nil {
-		t.Fatal(err)
-	}
+	late := l.inTime(messages.AllScope, across(`"kb1","far"`, "tyre", model, ""), func(r messages.RetrieveReply) bool { return r.Failures == nil })
 	if late.Diagnostics.Fusion != "RRF" || !slices.Equal(late.Diagnostics.Dropped, []string{"rerank"}) || late.Results[0].Sources[0].KB != "kb1" {
 		t.Errorf("no time: %v by %s, dropped %v", texts(late), late.Diagnostics.Fusion, late.Diagnostics.Dropped)
 	}
@@ -316,17 +312,14 @@ func TestSeveralOneFails(t *testing.T) { // CT-85, D-26
 	if _, err := tx.Exec(t.Context(), fmt.Sprintf("LOCK TABLE chunks_g%d IN ACCESS EXCLUSIVE MODE", kb1.Generation.ID)); err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "3000"}}
-	var r messages.RetrieveReply
-	if err := w.call(t.Context(), messages.AllScope, across(`"kb1","kb2"`, "tyre", "", ""), &r); err != nil {
-		t.Fatal(err)
-	}
+	r := l.inTime(messages.AllScope, across(`"kb1","kb2"`, "tyre", "", ""), func(r messages.RetrieveReply) bool { return len(r.Failures) == 1 })
 	if !slices.Equal(texts(r), without) || len(r.Failures) != 1 || r.Failures[0].KB != "kb1" || r.Failures[0].Code != messages.CodeDeadlineExceeded {
 		t.Errorf("a slow one: got %v, failures %+v, want %v", texts(r), r.Failures, without)
 	}
 	if k := r.Diagnostics.KnowledgeBases; len(k) != 1 || k[0].KB != "kb2" {
 		t.Errorf("knowledge bases that answered: %+v", k)
 	}
+	w := &wire{l: l, header: bus.Header{messages.HeaderDeadline: "1000"}}
 	refused(t, "all slow", w.call(t.Context(), messages.AllScope, across(`"kb1"`, "tyre", "", ""), nil), messages.CodeAllKBsFailed, "")
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/weir-project/weir/pkg/service"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // counted is the number of measurements by name and outcome.
@@ -42,7 +43,7 @@ func (f *fake) counted(t *testing.T) map[string]int64 {
 
 func TestReranksAreCounted(t *testing.T) {
 	answers := make(chan http.HandlerFunc, 8)
-	f := newFake(t, service.RerankProvider{BatchDocuments: 3, Timeout: service.Duration(10 * time.Second)}, func(w http.ResponseWriter, r *http.Request) {
+	f := newFake(t, service.RerankProvider{BatchDocuments: 3, Timeout: service.Duration(testkit.Patience)}, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case answer := <-answers:
 			answer(w, r)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/service"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // saying answers every request alike.
@@ -232,7 +233,7 @@ func within[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience):
 		t.Fatal("nothing came")
 	}
 	return v
