@@ -117,10 +117,7 @@ func TestKilledLeaderOfThreeLosesAndDoublesNothing(t *testing.T) {
 	}
 	members, url := startCluster(t)
 	nc := connect(t, url)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, nc)
 	st := parseStage()
 	st.Lanes, st.Filter = 2, "weir.work.parse.%d.>"
 	provisionCluster(t, js, st)

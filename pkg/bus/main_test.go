@@ -68,10 +68,7 @@ func newEnv(t testing.TB, set Settings) *env {
 	})
 	e.opts.Port = e.srv.Addr().(*net.TCPAddr).Port
 	e.nc = e.connect()
-	var err error
-	if e.js, err = jetstream.New(e.nc); err != nil {
-		t.Fatal(err)
-	}
+	e.js = testkit.JetStream(t, e.nc)
 	if _, err := Provision(ctxOf(t), e.js, messages.Streams(), messages.Stages(), set); err != nil {
 		t.Fatal(err)
 	}

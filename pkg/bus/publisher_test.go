@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 func workMessages(prefix string, n, size int) []Message {
@@ -160,10 +161,7 @@ func TestATenantPublishesWithoutRightsOnStreams(t *testing.T) {
 	s := startServer(t, o)
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	as := func(user string) *nats.Conn { return connect(t, s.ClientURL(), nats.UserInfo(user, "p")) }
-	js, err := jetstream.New(as("operator"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, as("operator"))
 	if _, err := Provision(ctxOf(t), js, messages.Streams()[:1], nil, Settings{MaxBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,7 @@ func newBench(t *testing.T, opts Options) *bench {
 	t.Helper()
 	_, connect := testkit.NATS(t)
 	b := &bench{t: t, connect: connect, nc: connect()}
-	var err error
-	if b.js, err = jetstream.New(b.nc); err != nil {
-		t.Fatal(err)
-	}
+	b.js = testkit.JetStream(t, b.nc)
 	if _, err := bus.Provision(t.Context(), b.js, messages.Streams(), messages.Stages(), bus.Settings{MemoryStorage: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,19 +3,17 @@
 //
 //	func main() {
 //		cfg := embedder.DefaultConfig()
-//		os.Exit(service.Main("embedder", &cfg, run))
+//		os.Exit(service.Main("embedder", &cfg, service.Serve(embedder.Open)))
 //	}
 //
-//	func run(ctx context.Context, p *service.Process, cfg *embedder.Config) error {
-//		nc, err := p.NATS(ctx)
+// where Open asks the process for what the service needs:
+//
+//	func Open(ctx context.Context, p *service.Process, cfg Config) (*Service, error) {
+//		lent, err := p.Lend(ctx)
 //		if err != nil {
-//			return err
+//			return nil, err
 //		}
-//		svc, err := embedder.New(*cfg, embedder.Deps{NC: nc, Logger: p.Logger, Ready: p.Health.Ready})
-//		if err != nil {
-//			return err
-//		}
-//		return svc.Run(ctx)
+//		return New(cfg, Deps{Lent: lent})
 //	}
 //
 // Main opens nothing by itself: a service that needs no database never calls Process.Postgres.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weir-project/weir/pkg/service/embednats"
 )
@@ -35,6 +36,16 @@ func NATSListening(t testing.TB) (*server.Server, Connect) {
 		t.Helper()
 		return connect(t, s.URL(), opts)
 	}
+}
+
+// JetStream returns a handle on a connection.
+func JetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }
 
 func startNATS(t testing.TB, cfg embednats.Config) *embednats.Server {

@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/metric"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding"
@@ -26,33 +21,13 @@ import (
 
 // Deps is what the process owns and lends. JS is required, the rest has defaults.
 type Deps struct {
-	// JS consumes work; its connection must stay open until Run has returned.
-	JS jetstream.JetStream
-	// Publish and Requests are connections of their own for results and for query requests; nil uses
-	// the one of JS.
-	Publish, Requests *nats.Conn
-	Logger            *slog.Logger
-	Tracer            trace.TracerProvider
-	Meter             metric.MeterProvider
+	service.Lent
 	// Stage overrides the settings of the embed stage, such as a shorter ack wait in tests.
 	Stage *messages.Stage
-	// Ready is called once, when work and queries are served.
-	Ready func()
 }
 
 func (d Deps) withDefaults() Deps {
-	if d.Publish == nil {
-		d.Publish = d.JS.Conn()
-	}
-	if d.Requests == nil {
-		d.Requests = d.JS.Conn()
-	}
-	if d.Logger == nil {
-		d.Logger = slog.New(slog.DiscardHandler)
-	}
-	if d.Meter == nil {
-		d.Meter = metricnoop.NewMeterProvider()
-	}
+	d.Lent = d.WithDefaults()
 	if d.Stage == nil {
 		stage := messages.StageNamed(messages.StageEmbed)
 		d.Stage = &stage

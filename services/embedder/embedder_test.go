@@ -17,6 +17,7 @@ import (
 	"github.com/weir-project/weir/pkg/embedding"
 	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/embedder"
 )
@@ -53,9 +54,7 @@ func prepare(t *testing.T, opts fakeserver.Options) *world {
 	_, connect := testkit.NATS(t)
 	w := &world{t: t, fake: fakeserver.New(opts), nc: connect()}
 	var err error
-	if w.js, err = jetstream.New(w.nc); err != nil {
-		t.Fatal(err)
-	}
+	w.js = testkit.JetStream(t, w.nc)
 	if _, err = bus.Provision(t.Context(), w.js, messages.Streams(), messages.Stages(), bus.Settings{MemoryStorage: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func (w *world) run(cfg embedder.Config) {
 	stage := messages.StageNamed(messages.StageEmbed)
 	stage.MaxTries, stage.BackoffMin, stage.BackoffMax = 3, 10*time.Millisecond, 50*time.Millisecond
 	svc, err := embedder.New(cfg, embedder.Deps{
-		JS: w.js, Logger: testkit.Logger(w.t), Stage: &stage, Ready: func() { close(ready) },
+		Lent: service.Lent{JS: w.js, Logger: testkit.Logger(w.t), Ready: func() { close(ready) }}, Stage: &stage,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -308,7 +307,7 @@ func TestRunRefusesAWrongDimension(t *testing.T) {
 	defer srv.Close()
 	cfg := embedder.DefaultConfig()
 	cfg.BaseURL = srv.URL + "/v1"
-	svc, err := embedder.New(cfg, embedder.Deps{JS: w.js})
+	svc, err := embedder.New(cfg, embedder.Deps{Lent: service.Lent{JS: w.js}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +324,7 @@ func TestRunRefusesMissingStreams(t *testing.T) {
 	}
 	cfg := embedder.DefaultConfig()
 	cfg.BaseURL = "http://127.0.0.1:1/v1"
-	svc, err := embedder.New(cfg, embedder.Deps{JS: w.js})
+	svc, err := embedder.New(cfg, embedder.Deps{Lent: service.Lent{JS: w.js}})
 	if err != nil {
 		t.Fatal(err)
 	}

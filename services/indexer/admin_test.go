@@ -31,10 +31,7 @@ func newOffice(t *testing.T) *office {
 	t.Helper()
 	l := newLab(t)
 	_, connect := testkit.NATS(t)
-	js, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, connect())
 	o := &office{lab: l, js: js}
 	probe := func(_ context.Context, s messages.Space) error {
 		o.probed = append(o.probed, s)

@@ -66,10 +66,7 @@ func (l *lab) createKB(name string) pgstore.KB {
 func newBus(t *testing.T) (jetstream.JetStream, testkit.Connect) {
 	t.Helper()
 	_, connect := testkit.NATS(t)
-	js, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, connect())
 	if _, err := bus.Provision(t.Context(), js, messages.Streams(), messages.Stages(), bus.Settings{}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/indexer"
 )
@@ -45,10 +46,7 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 	t.Parallel()
 	js, _ := newBus(t)
 	_, connectBare := testkit.NATS(t)
-	bare, err := jetstream.New(connectBare())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bare := testkit.JetStream(t, connectBare())
 	for _, c := range []struct {
 		name, url string
 		js        jetstream.JetStream
@@ -57,7 +55,7 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 		{"no schema", testkit.EmptyPostgresURL(t), js, "no Weir schema: run `weir migrate`"},
 		{"no streams", testkit.PostgresURL(t), bare, "stream WEIR_DOCS is missing; run `weir migrate`"},
 	} {
-		svc, err := indexer.New(indexer.Config{}, indexer.Deps{JS: c.js, Store: pgstore.New(testkit.Pool(t, c.url, pgstore.Configure))})
+		svc, err := indexer.New(indexer.Config{}, indexer.Deps{Lent: service.Lent{JS: c.js}, Store: pgstore.New(testkit.Pool(t, c.url, pgstore.Configure))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,13 +81,10 @@ func run(t *testing.T, cfg indexer.Config) *running {
 	t.Helper()
 	l := newLab(t)
 	js, connect := newBus(t)
-	work, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := testkit.JetStream(t, connect())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	svc, err := indexer.New(cfg, indexer.Deps{
-		JS: work, Store: l.store, Requests: connect(), Logger: testkit.Logger(t), AckWait: time.Second, Ready: func() { close(ready) },
+		Lent: service.Lent{JS: work, Requests: connect(), Logger: testkit.Logger(t), Ready: func() { close(ready) }}, Store: l.store, AckWait: time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +261,7 @@ func TestAStopWhileStartingIsClean(t *testing.T) {
 	l := newLab(t)
 	js, _ := newBus(t)
 	for wait := time.Duration(0); wait < 100*time.Millisecond; wait += 7 * time.Millisecond {
-		svc, err := indexer.New(indexer.Config{}, indexer.Deps{JS: js, Store: l.store})
+		svc, err := indexer.New(indexer.Config{}, indexer.Deps{Lent: service.Lent{JS: js}, Store: l.store})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,14 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/guard"
@@ -27,36 +21,14 @@ import (
 
 // Deps is what the process owns and lends. JS and Store are required, the rest has defaults.
 type Deps struct {
-	// JS consumes work; its connection must stay open until Run has returned.
-	JS    jetstream.JetStream
+	service.Lent
 	Store *pgstore.Store
-	// Publish and Requests are connections of their own for results and for requests; nil uses the one
-	// of JS.
-	Publish, Requests *nats.Conn
-	Logger            *slog.Logger
-	Tracer            trace.TracerProvider
-	Meter             metric.MeterProvider
 	// AckWait overrides that of the stages, such as a shorter one in tests; 0 keeps it.
 	AckWait time.Duration
 	// Worker is the program that reads documents: one whose main begins with parseworker.Main. Empty: this one.
 	Worker string
 	// Parsed is told about every document read; nil: nobody is.
 	Parsed func(ParseReport)
-	// Ready is called once, when work and requests are served.
-	Ready func()
-}
-
-func (d Deps) withDefaults() Deps {
-	if d.Publish == nil {
-		d.Publish = d.JS.Conn()
-	}
-	if d.Requests == nil {
-		d.Requests = d.JS.Conn()
-	}
-	if d.Logger == nil {
-		d.Logger = slog.New(slog.DiscardHandler)
-	}
-	return d
 }
 
 // Service ingests. New makes one; Run is called once.
@@ -77,7 +49,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if deps.JS == nil || deps.Store == nil {
 		return nil, errors.New("ingester: a JetStream handle and a store are required")
 	}
-	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	cfg, deps.Lent = cfg.withDefaults(), deps.WithDefaults()
 	s := &Service{cfg: cfg, deps: deps}
 	var err error
 	if s.pub, err = bus.NewPublisher(deps.Publish, bus.PublisherConfig{Telemetry: s.telemetry()}); err != nil {

@@ -10,7 +10,7 @@ import (
 // Open makes the service of a process: it opens the connections it needs, which the process closes after
 // Run has returned.
 func Open(ctx context.Context, p *service.Process, cfg Config) (*Service, error) {
-	conns, err := p.Connect(ctx)
+	lent, err := p.Lend(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -18,8 +18,5 @@ func Open(ctx context.Context, p *service.Process, cfg Config) (*Service, error)
 	if err != nil {
 		return nil, err
 	}
-	return New(cfg, Deps{
-		JS: conns.JS, Publish: conns.Publish, Requests: conns.Requests, Store: pgstore.New(pool), Logger: p.Logger,
-		Ready: p.Health.Ready, Tracer: p.Telemetry.Tracers, Meter: p.Telemetry.Meters,
-	})
+	return New(cfg, Deps{Lent: lent, Store: pgstore.New(pool)})
 }

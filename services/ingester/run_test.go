@@ -16,6 +16,7 @@ import (
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/ingester"
 )
@@ -44,10 +45,7 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 	t.Parallel()
 	js, _ := newBus(t)
 	_, connectBare := testkit.NATS(t)
-	bare, err := jetstream.New(connectBare())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bare := testkit.JetStream(t, connectBare())
 	for _, c := range []struct {
 		name, url string
 		js        jetstream.JetStream
@@ -56,7 +54,7 @@ func TestRunNamesTheRemedyOfAnOlderDatabaseOrBus(t *testing.T) {
 		{"no schema", testkit.EmptyPostgresURL(t), js, "no Weir schema: run `weir migrate`"},
 		{"no streams", testkit.PostgresURL(t), bare, "stream WEIR_DOCS is missing; run `weir migrate`"},
 	} {
-		svc, err := ingester.New(ingester.Config{}, ingester.Deps{JS: c.js, Store: pgstore.New(testkit.Pool(t, c.url, pgstore.Configure))})
+		svc, err := ingester.New(ingester.Config{}, ingester.Deps{Lent: service.Lent{JS: c.js}, Store: pgstore.New(testkit.Pool(t, c.url, pgstore.Configure))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,13 +79,10 @@ func run(t *testing.T) *running {
 	t.Helper()
 	l := newLab(t, nil)
 	js, connect := newBus(t)
-	work, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := testkit.JetStream(t, connect())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	svc, err := ingester.New(ingester.Config{MaxDocumentBytes: maxBytes}, ingester.Deps{
-		JS: work, Store: l.store, Requests: connect(), Logger: testkit.Logger(t), AckWait: time.Second, Ready: func() { close(ready) },
+		Lent: service.Lent{JS: work, Requests: connect(), Logger: testkit.Logger(t), Ready: func() { close(ready) }}, Store: l.store, AckWait: time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +285,7 @@ func TestAStopWhileStartingIsClean(t *testing.T) {
 	l := newLab(t, nil)
 	js, _ := newBus(t)
 	for wait := time.Duration(0); wait < 100*time.Millisecond; wait += 7 * time.Millisecond {
-		svc, err := ingester.New(ingester.Config{}, ingester.Deps{JS: js, Store: l.store})
+		svc, err := ingester.New(ingester.Config{}, ingester.Deps{Lent: service.Lent{JS: js}, Store: l.store})
 		if err != nil {
 			t.Fatal(err)
 		}

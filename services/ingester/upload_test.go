@@ -60,10 +60,7 @@ func inMemory() (*bucket, put) {
 func inJetStream(t *testing.T) (intake.Uploads, put) {
 	t.Helper()
 	_, connect := testkit.NATS(t)
-	js, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, connect())
 	return intake.NewUploads(js), func(tenant, object string, data []byte) {
 		t.Helper()
 		store, err := js.CreateOrUpdateObjectStore(t.Context(), jetstream.ObjectStoreConfig{Bucket: messages.UploadBucket(tenant)})

@@ -1,5 +1,5 @@
 -- Behind the lock of the document: what was staged anew since the chunks were found lost is seen, and stays. Lost is what
--- swap_lock tells: chunks are missing, or are of a generation that is not live any more.
+-- swap_lock tells: chunks are missing, or they are of a generation that is not live any more.
 WITH v AS (
     UPDATE document_versions v SET chunks = NULL, reused = 0, run = v.run + 1
     FROM documents d, generations g

@@ -141,9 +141,7 @@ func (w *world) connect(natsURL, databaseURL string) {
 		w.nc.Close()
 		<-closed
 	})
-	if w.js, err = jetstream.New(w.nc); err != nil {
-		w.t.Fatal(err)
-	}
+	w.js = testkit.JetStream(w.t, w.nc)
 	w.pool = testkit.Pool(w.t, databaseURL, pgstore.Configure)
 }
 

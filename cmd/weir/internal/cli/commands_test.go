@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-project/weir/cmd/weir/internal/eval"
@@ -331,10 +330,7 @@ func TestMigrateKeepsAndChangesSizesOfStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		js := testkit.JetStream(t, nc)
 		var sizes []string
 		for _, name := range []string{messages.StreamDocs, messages.StreamIndex} {
 			s, err := js.Stream(t.Context(), name)

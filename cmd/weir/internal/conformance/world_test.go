@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
@@ -55,7 +54,7 @@ func newWorld(t testing.TB) *world {
 		nc: connect(), embeddings: newEmbeddings(), rerank: newReranker(), log: &safeBuffer{}, sql: &statements{},
 		shared: map[string]*sync.Once{},
 	}
-	w.js = w.stream(t, w.nc)
+	w.js = testkit.JetStream(t, w.nc)
 	if _, err := bus.Provision(t.Context(), w.js, messages.Streams(), messages.Stages(), bus.Settings{MaxBytes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,59 +67,19 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) stream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
-
-type runner interface {
-	Run(ctx context.Context) error
-}
-
 // run starts the services and waits until each is ready.
 func (w *world) run(t testing.TB, connect testkit.Connect, store *pgstore.Store, embeddingURL, rerankURL string) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo})) // the default level
-	ready := make(chan struct{}, 8)
-	isReady := func() { ready <- struct{}{} }
-	var all []runner
-	add := func(svc runner, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, svc)
-	}
-	js := func() jetstream.JetStream { return w.stream(t, connect()) }
-	add(ingester.New(ingester.Config{}, ingester.Deps{JS: js(), Store: store, Logger: log, Ready: isReady}))
-	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: dims}, embedder.Deps{JS: js(), Logger: log, Ready: isReady}))
+	services := testkit.NewServices(t)
+	js := func() jetstream.JetStream { return testkit.JetStream(t, connect()) }
+	services.Add(ingester.New(ingester.Config{}, ingester.Deps{Lent: service.Lent{JS: js(), Logger: log, Ready: services.Ready}, Store: store}))
+	services.Add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: dims}, embedder.Deps{Lent: service.Lent{JS: js(), Logger: log, Ready: services.Ready}}))
 	rerank := service.RerankProviders{{Name: "stub", URL: rerankURL + "/rerank", Models: []string{"stub-model"}}}
-	add(indexer.New(indexer.Config{Model: model, Dims: dims, Rerank: rerank}, indexer.Deps{JS: js(), Store: store, Logger: log, Ready: isReady}))
+	services.Add(indexer.New(indexer.Config{Model: model, Dims: dims, Rerank: rerank}, indexer.Deps{Lent: service.Lent{JS: js(), Logger: log, Ready: services.Ready}, Store: store}))
 	// The limits are those under which the contract's cases are written.
-	add(retriever.New(retriever.Config{Limits: "tablestore", Rerank: rerank}, retriever.Deps{NC: connect(), Store: store, Logger: log, Ready: isReady}))
-	ctx, cancel := context.WithCancel(context.Background())
-	g, ctx := errgroup.WithContext(ctx)
-	for _, svc := range all {
-		g.Go(func() error { return svc.Run(ctx) })
-	}
-	t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Errorf("services: %v", err)
-		}
-	})
-	for range all {
-		select {
-		case <-ready:
-		case <-time.After(testkit.Patience):
-			t.Fatal("the services did not become ready")
-		case <-ctx.Done():
-			t.Fatalf("a service ended: %v", context.Cause(ctx))
-		}
-	}
+	services.Add(retriever.New(retriever.Config{Limits: "tablestore", Rerank: rerank}, retriever.Deps{NC: connect(), Store: store, Logger: log, Ready: services.Ready}))
+	services.Start()
 }
 
 // request makes a request and decodes the data of its reply into out, which may be nil.

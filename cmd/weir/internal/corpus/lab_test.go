@@ -13,11 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/indexer"
 	"github.com/weir-project/weir/services/ingester"
@@ -48,9 +48,7 @@ func newLab(t testing.TB, cfg ingester.Config) *lab {
 	_, connect := testkit.NATS(t)
 	l := &lab{t: t, nc: connect(), ends: map[string]messages.Event{}, waiting: map[string]chan struct{}{}, reports: map[string]ingester.ParseReport{}}
 	var err error
-	if l.js, err = jetstream.New(l.nc); err != nil {
-		t.Fatal(err)
-	}
+	l.js = testkit.JetStream(t, l.nc)
 	if _, err := bus.Provision(t.Context(), l.js, messages.Streams(), messages.Stages(), bus.Settings{MaxBytes: 512 << 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,41 +67,12 @@ func newLab(t testing.TB, cfg ingester.Config) *lab {
 
 func (l *lab) run(cfg ingester.Config, store *pgstore.Store, connect testkit.Connect) {
 	log := slog.New(slog.DiscardHandler) // the lines of the report say what is wrong
-	ready := make(chan struct{}, 3)
-	isReady := func() { ready <- struct{}{} }
-	js := func() jetstream.JetStream {
-		js, err := jetstream.New(connect())
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		return js
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	g, ctx := errgroup.WithContext(ctx)
-	start := func(svc interface{ Run(context.Context) error }, err error) {
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		g.Go(func() error { return svc.Run(ctx) })
-	}
-	start(ingester.New(cfg, ingester.Deps{JS: js(), Store: store, Logger: log, Ready: isReady, Parsed: l.parsed}))
-	start(indexer.New(indexer.Config{ReconcileEvery: time.Minute, Grace: time.Minute}, indexer.Deps{JS: js(), Store: store, Logger: log, Ready: isReady}))
-	start(retriever.New(retriever.Config{}, retriever.Deps{NC: connect(), Store: store, Logger: log, Ready: isReady}))
-	l.t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			l.t.Errorf("services: %v", err)
-		}
-	})
-	for range 3 {
-		select {
-		case <-ready:
-		case <-time.After(time.Minute):
-			l.t.Fatal("the services did not become ready")
-		case <-ctx.Done():
-			l.t.Fatalf("a service ended: %v", context.Cause(ctx))
-		}
-	}
+	services := testkit.NewServices(l.t)
+	js := func() jetstream.JetStream { return testkit.JetStream(l.t, connect()) }
+	services.Add(ingester.New(cfg, ingester.Deps{Lent: service.Lent{JS: js(), Logger: log, Ready: services.Ready}, Store: store, Parsed: l.parsed}))
+	services.Add(indexer.New(indexer.Config{ReconcileEvery: time.Minute, Grace: time.Minute}, indexer.Deps{Lent: service.Lent{JS: js(), Logger: log, Ready: services.Ready}, Store: store}))
+	services.Add(retriever.New(retriever.Config{}, retriever.Deps{NC: connect(), Store: store, Logger: log, Ready: services.Ready}))
+	services.Start()
 }
 
 func (l *lab) parsed(r ingester.ParseReport) {

@@ -98,7 +98,7 @@ func publish(t *testing.T, nc *nats.Conn, subject, body string) {
 }
 
 func (s *site) upload(t *testing.T, operator, publisher *nats.Conn) {
-	store, err := s.jetStream(operator).ObjectStore(t.Context(), messages.UploadBucket("acme"))
+	store, err := testkit.JetStream(t, operator).ObjectStore(t.Context(), messages.UploadBucket("acme"))
 	if err != nil {
 		t.Fatal(err)
 	}

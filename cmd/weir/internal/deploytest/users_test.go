@@ -18,13 +18,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/migrations"
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/service/migrate"
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/embedder"
@@ -175,23 +175,10 @@ func (s *site) store(role string) *pgstore.Store {
 // provision makes the streams as the operator.
 func (s *site) provision() {
 	s.t.Helper()
-	js := s.jetStream(s.connect("operator", nil))
+	js := testkit.JetStream(s.t, s.connect("operator", nil))
 	if _, err := bus.Provision(s.t.Context(), js, messages.Streams(), messages.Stages(), bus.Settings{}); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-func (s *site) jetStream(nc *nats.Conn) jetstream.JetStream {
-	s.t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return js
-}
-
-type runner interface {
-	Run(ctx context.Context) error
 }
 
 // runServices runs the four services, each as its own user and role, and waits until all are ready.
@@ -199,40 +186,13 @@ func (s *site) runServices() {
 	t, log := s.t, testkit.Logger(s.t)
 	provider := httptest.NewServer(fakeserver.New(fakeserver.Options{Dims: dims}))
 	t.Cleanup(provider.Close)
-	ready := make(chan struct{}, 8)
-	isReady := func() { ready <- struct{}{} }
-	var all []runner
-	add := func(r runner, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-	}
-	js := func(user string) jetstream.JetStream { return s.jetStream(s.connect(user, s.note)) }
-	add(ingester.New(ingester.Config{}, ingester.Deps{JS: js("ingester"), Store: s.store("weir_ingester"), Logger: log, Ready: isReady}))
-	add(embedder.New(embedder.Config{BaseURL: provider.URL + "/v1", Model: model, Dims: dims}, embedder.Deps{JS: js("embedder"), Logger: log, Ready: isReady}))
-	add(indexer.New(indexer.Config{Model: model, Dims: dims}, indexer.Deps{JS: js("indexer"), Store: s.store("weir_owner"), Logger: log, Ready: isReady}))
-	add(retriever.New(retriever.Config{}, retriever.Deps{NC: s.connect("retriever", s.note), Store: s.store("weir_retriever"), Logger: log, Ready: isReady}))
-	ctx, cancel := context.WithCancel(context.Background())
-	g, ctx := errgroup.WithContext(ctx)
-	for _, r := range all {
-		g.Go(func() error { return r.Run(ctx) })
-	}
-	t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Errorf("services: %v", err)
-		}
-	})
-	for range all {
-		select {
-		case <-ready:
-		case <-ctx.Done():
-			t.Fatalf("a service ended: %v", g.Wait())
-		case <-time.After(testkit.Patience):
-			t.Fatal("the services did not become ready")
-		}
-	}
+	services := testkit.NewServices(t)
+	js := func(user string) jetstream.JetStream { return testkit.JetStream(t, s.connect(user, s.note)) }
+	services.Add(ingester.New(ingester.Config{}, ingester.Deps{Lent: service.Lent{JS: js("ingester"), Logger: log, Ready: services.Ready}, Store: s.store("weir_ingester")}))
+	services.Add(embedder.New(embedder.Config{BaseURL: provider.URL + "/v1", Model: model, Dims: dims}, embedder.Deps{Lent: service.Lent{JS: js("embedder"), Logger: log, Ready: services.Ready}}))
+	services.Add(indexer.New(indexer.Config{Model: model, Dims: dims}, indexer.Deps{Lent: service.Lent{JS: js("indexer"), Logger: log, Ready: services.Ready}, Store: s.store("weir_owner")}))
+	services.Add(retriever.New(retriever.Config{}, retriever.Deps{NC: s.connect("retriever", s.note), Store: s.store("weir_retriever"), Logger: log, Ready: services.Ready}))
+	services.Start()
 }
 
 func startSite(t *testing.T) *site {

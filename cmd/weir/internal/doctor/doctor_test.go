@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/weir-project/weir/cmd/weir/internal/doctor"
@@ -130,10 +129,7 @@ func TestBusAndItsServices(t *testing.T) {
 	expect(t, d, "streams", doctor.OK, "up to date, 0 messages", "")
 	expect(t, d, "services", doctor.OK, "ingester 1, embedder 1, indexer 1, retriever 1", "")
 
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, nc)
 	if err := js.DeleteConsumer(t.Context(), messages.StreamParse, "weir-parse-3"); err != nil {
 		t.Fatal(err)
 	}
@@ -144,11 +140,8 @@ func TestStreamThatIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	_, connect := testkit.NATS(t)
 	nc := connect()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = bus.Provision(t.Context(), js, messages.Streams(), messages.Stages(), bus.Settings{MemoryStorage: true, MaxBytes: 2000})
+	js := testkit.JetStream(t, nc)
+	_, err := bus.Provision(t.Context(), js, messages.Streams(), messages.Stages(), bus.Settings{MemoryStorage: true, MaxBytes: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}

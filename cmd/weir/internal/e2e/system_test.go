@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,12 +14,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/embedding/fakeserver"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/pgstore"
+	"github.com/weir-project/weir/pkg/service"
 	"github.com/weir-project/weir/pkg/testkit"
 	"github.com/weir-project/weir/services/embedder"
 	"github.com/weir-project/weir/services/indexer"
@@ -73,10 +72,7 @@ func start(t testing.TB, o options) *system {
 	}
 	_, connect := testkit.NATS(t)
 	s := &system{t: t, tenant: tenant, nc: connect(), fake: newProvider(o.dims), sent: new([]string)}
-	var err error
-	if s.js, err = jetstream.New(s.nc); err != nil {
-		t.Fatal(err)
-	}
+	s.js = testkit.JetStream(t, s.nc)
 	if _, err := bus.Provision(t.Context(), s.js, messages.Streams(), messages.Stages(), bus.Settings{MaxBytes: 256 << 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,61 +94,25 @@ func (s *system) run(o options, embeddingURL string, connect testkit.Connect) {
 	if o.quiet {
 		log = slog.New(slog.DiscardHandler)
 	}
-	ready := make(chan struct{}, 8)
-	isReady := func() { ready <- struct{}{} }
-	js := func() jetstream.JetStream {
-		js, err := jetstream.New(connect())
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		return js
-	}
-	type service interface {
-		Run(ctx context.Context) error
-	}
-	var all []service
-	add := func(svc service, err error) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		all = append(all, svc)
-	}
+	services := testkit.NewServices(s.t)
+	js := func() jetstream.JetStream { return testkit.JetStream(s.t, connect()) }
 	tracer := func(name string) trace.TracerProvider {
 		if o.tracer == nil {
 			return nil
 		}
 		return o.tracer(name)
 	}
-	add(ingester.New(ingester.Config{MaxDocumentBytes: o.maxBytes}, ingester.Deps{
-		JS: js(), Store: store, Logger: log, Tracer: tracer("ingester"), Ready: isReady,
+	services.Add(ingester.New(ingester.Config{MaxDocumentBytes: o.maxBytes}, ingester.Deps{
+		Lent: service.Lent{JS: js(), Logger: log, Tracer: tracer("ingester"), Ready: services.Ready}, Store: store,
 	}))
-	add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: o.dims, Workers: o.embedding}, embedder.Deps{
-		JS: js(), Logger: log, Tracer: tracer("embedder"), Ready: isReady,
+	services.Add(embedder.New(embedder.Config{BaseURL: embeddingURL, Model: model, Dims: o.dims, Workers: o.embedding}, embedder.Deps{
+		Lent: service.Lent{JS: js(), Logger: log, Tracer: tracer("embedder"), Ready: services.Ready},
 	}))
-	add(indexer.New(indexer.Config{
+	services.Add(indexer.New(indexer.Config{
 		ReconcileEvery: o.reconcile, Grace: o.reconcile, Model: model, Dims: o.dims, HousekeepingEvery: o.housekeep, QueryGrace: o.queryGrace,
-	}, indexer.Deps{JS: js(), Store: store, Logger: log, Tracer: tracer("indexer"), Ready: isReady}))
-	add(retriever.New(retriever.Config{}, retriever.Deps{NC: connect(), Store: store, Logger: log, Tracer: tracer("retriever"), Ready: isReady}))
-	ctx, cancel := context.WithCancel(context.Background())
-	g, ctx := errgroup.WithContext(ctx)
-	for _, svc := range all {
-		g.Go(func() error { return svc.Run(ctx) })
-	}
-	s.t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			s.t.Errorf("services: %v", err)
-		}
-	})
-	for range all {
-		select {
-		case <-ready:
-		case <-time.After(20 * time.Second):
-			s.t.Fatal("the services did not become ready")
-		case <-ctx.Done():
-			s.t.Fatalf("a service ended: %v", context.Cause(ctx))
-		}
-	}
+	}, indexer.Deps{Lent: service.Lent{JS: js(), Logger: log, Tracer: tracer("indexer"), Ready: services.Ready}, Store: store}))
+	services.Add(retriever.New(retriever.Config{}, retriever.Deps{NC: connect(), Store: store, Logger: log, Tracer: tracer("retriever"), Ready: services.Ready}))
+	services.Start()
 }
 
 // call makes a request and decodes its data.

@@ -129,10 +129,7 @@ func TestLargeContentsGoThroughTheObjectStore(t *testing.T) {
 			t.Errorf("title: got %q, want Käse", info.Title)
 		}
 	}
-	js, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, connect())
 	store, err := js.ObjectStore(t.Context(), messages.UploadBucket(testweir.Tenant))
 	if err != nil {
 		t.Fatal(err)
@@ -207,10 +204,7 @@ func TestStatesAreAskedForWhenEventsStayAway(t *testing.T) {
 func TestFullStreamIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	_, connect := start(t)
-	js, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, connect())
 	stream, err := js.Stream(t.Context(), messages.StreamDocs)
 	if err != nil {
 		t.Fatal(err)

@@ -41,10 +41,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
 	_, connect := testkit.NATS(t)
-	js, err := jetstream.New(connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, connect())
 	if _, err := bus.Provision(t.Context(), js, messages.Streams(), messages.Stages(), bus.Settings{}); err != nil {
 		t.Fatal(err)
 	}
