@@ -57,4 +57,9 @@ func TestWrongJobsAreToldBeforeAnythingIsAsked(t *testing.T) {
 			t.Errorf("%s: got %d (%s), want %d", name, code, errOut, ExitUsage)
 		}
 	}
+	for _, args := range [][]string{{"reindex"}, {"jobs", "start", "repair"}} {
+		if _, _, errOut := line(map[string]string{"WEIR_KB": "Not A Name"}, args...); !strings.Contains(errOut, "must match") {
+			t.Errorf("%v with WEIR_KB: got %s, want that its name is wrong", args, errOut)
+		}
+	}
 }

@@ -18,6 +18,7 @@ import (
 // jobFlags are what a new job is told.
 type jobFlags struct {
 	in                        messages.StartJob
+	kb                        func() (string, error)
 	model, metric, chunking   string
 	dims, chunkSize, overlap  int
 	queryPrefix, passage      string
@@ -32,7 +33,7 @@ type jobFlags struct {
 func jobsStartCommand(s *Session) *cobra.Command {
 	f := &jobFlags{}
 	cmd := &cobra.Command{
-		Use:   "start reindex|repair --kb KB",
+		Use:   "start reindex|repair",
 		Short: "Start a job",
 		Long: `reindex builds a second index of the whole knowledge base, with another model, chunking or analyzer where one is given,
 and switches to it when nothing is missing. repair builds documents of the index that is searched anew, in place:
@@ -46,7 +47,7 @@ those that --filter, --subspace and --stale choose.`,
 			return f.start(cmd, s)
 		},
 	}
-	f.common(cmd)
+	f.common(s, cmd)
 	f.configuration(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.filter, "filter", "", "repair: condition on metadata, a filter in JSON")
@@ -58,7 +59,7 @@ those that --filter, --subspace and --stale choose.`,
 func reindexCommand(s *Session) *cobra.Command {
 	f := &jobFlags{}
 	cmd := &cobra.Command{
-		Use:   "reindex --kb KB",
+		Use:   "reindex",
 		Short: "Build the index of a knowledge base anew beside the one that is searched, and switch to it",
 		Long: `Short for ` + "`weir jobs start reindex --wait`" + `: without a change of model, chunking or analyzer the index is built anew from what is
 stored, with the newest parser. Interrupting the command leaves the job running.`,
@@ -68,16 +69,16 @@ stored, with the newest parser. Interrupting the command leaves the job running.
 			return f.start(cmd, s)
 		},
 	}
-	f.common(cmd)
+	f.common(s, cmd)
 	f.configuration(cmd)
 	cmd.Flags().Lookup("wait").Hidden = true
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "only start it")
 	return cmd
 }
 
-func (f *jobFlags) common(cmd *cobra.Command) {
+func (f *jobFlags) common(s *Session, cmd *cobra.Command) {
+	f.kb = kbFlag(s, cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.in.KnowledgeBaseName, "kb", "", "knowledge base")
 	fl.Float64Var(&f.in.RateLimit, "rate", 0, "documents a second; 0 for no limit")
 	fl.BoolVar(&f.in.DryRun, "dry-run", false, "only estimate")
 	fl.BoolVar(&f.wait, "wait", false, "watch until it is over")
@@ -106,8 +107,9 @@ func (f *jobFlags) configuration(cmd *cobra.Command) {
 }
 
 func (f *jobFlags) start(cmd *cobra.Command, s *Session) error {
-	if f.in.KnowledgeBaseName == "" {
-		return Usagef("--kb is missing: which knowledge base?")
+	var err error
+	if f.in.KnowledgeBaseName, err = f.kb(); err != nil {
+		return err
 	}
 	if err := f.build(cmd); err != nil {
 		return err

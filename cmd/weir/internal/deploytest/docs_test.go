@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/weir-project/weir/cmd/weir/internal/up"
@@ -53,17 +54,17 @@ func files(t *testing.T, below []string, endings ...string) []string {
 	return out
 }
 
-// settings are the names of all flags of the services and of weir up.
-func settings() map[string]bool {
+// settings are the defaults of all flags of the services and of weir up, by name.
+func settings() map[string]string {
 	process, in, em, ix, re := service.DefaultConfig(), ingester.DefaultConfig(), embedder.DefaultConfig(), indexer.DefaultConfig(), retriever.DefaultConfig()
 	options := up.DefaultOptions()
-	names := map[string]bool{"config": true, "print-config": true, "detach": true}
+	out := map[string]string{"config": "", "print-config": "", "detach": ""}
 	for _, s := range []service.Settings{&process, &in, &em, &ix, &re, &options} {
 		set := flag.NewFlagSet("", flag.ContinueOnError)
 		s.Flags(set)
-		set.VisitAll(func(f *flag.Flag) { names[f.Name] = true })
+		set.VisitAll(func(f *flag.Flag) { out[f.Name] = f.DefValue })
 	}
-	return names
+	return out
 }
 
 // ofTool are flags of the commands of weir, where no table of settings holds them.
@@ -76,7 +77,7 @@ func TestEverySettingIsDocumentedAndNoneInvented(t *testing.T) {
 	text := read(t, filepath.Join(root, "docs/configuration.md"))
 	for _, m := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(text, -1) {
 		named[m[1]] = true
-		if !known[m[1]] && !slices.Contains(ofTool, m[1]) {
+		if _, ok := known[m[1]]; !ok && !slices.Contains(ofTool, m[1]) {
 			t.Errorf("docs/configuration.md names --%s, which does not exist", m[1])
 		}
 	}
@@ -87,9 +88,55 @@ func TestEverySettingIsDocumentedAndNoneInvented(t *testing.T) {
 	}
 }
 
+// A number or a time that a table gives as default is the program's. Where the table says what a 0 stands for, it begins with the 0.
+func TestDocumentedDefaultsAreThoseOfThePrograms(t *testing.T) {
+	t.Parallel()
+	known, compared := settings(), 0
+	row := regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| `?([0-9][0-9a-z]*)`?[ :|]")
+	for _, m := range row.FindAllStringSubmatch(read(t, filepath.Join(root, "docs/configuration.md")), -1) {
+		name, want := m[1], m[2]
+		got, ok := known[name]
+		if !ok { // of the tool, as TestEverySettingIsDocumentedAndNoneInvented looks after
+			continue
+		}
+		compared++
+		if length, err := time.ParseDuration(want); got != want && (err != nil || got != length.String()) {
+			t.Errorf("docs/configuration.md says that --%s is %s by default, it is %s", name, want, got)
+		}
+	}
+	if compared < 40 {
+		t.Errorf("compared only %d defaults", compared)
+	}
+}
+
+// Every variable that a command reads is told, but for those of the system.
+func TestEveryVariableOfTheToolIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, found := read(t, filepath.Join(root, "docs/configuration.md")), 0
+	for _, path := range files(t, []string{"cmd", "pkg/service"}, ".go") {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`[gG]etenv\("([A-Z_]+)"\)`).FindAllStringSubmatch(read(t, path), -1) {
+			found++
+			setting := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(m[1], "WEIR_"), "_", "-"))
+			_, ok := settings()[setting]
+			if !ok && !slices.Contains(ofSystem, m[1]) && !strings.Contains(text, "`"+m[1]+"`") {
+				t.Errorf("docs/configuration.md says nothing of %s, which %s reads", m[1], path)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("found only %d variables", found)
+	}
+}
+
+// ofSystem are variables that mean the same to every program.
+var ofSystem = []string{"HOME", "TERM", "TZ", "XDG_CONFIG_HOME"}
+
 // otherVariables are those of the environment that are no settings of a service.
 var otherVariables = []string{
-	"WEIR_HOME", "WEIR_CONFIG", "WEIR_NATS_INBOX_PREFIX", "WEIR_OWNER_PASSWORD", "WEIR_INGESTER_PASSWORD", "WEIR_RETRIEVER_PASSWORD",
+	"WEIR_HOME", "WEIR_CONFIG", "WEIR_KB", "WEIR_NATS_INBOX_PREFIX", "WEIR_OWNER_PASSWORD", "WEIR_INGESTER_PASSWORD", "WEIR_RETRIEVER_PASSWORD",
 }
 
 func TestVariablesInDocsAndManifestsAreSettings(t *testing.T) {
@@ -99,7 +146,7 @@ func TestVariablesInDocsAndManifestsAreSettings(t *testing.T) {
 		for _, name := range regexp.MustCompile(`\bWEIR_[A-Z_]*[A-Z]\b`).FindAllString(read(t, path), -1) {
 			setting := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "WEIR_"), "_", "-"))
 			stream := slices.Contains([]string{"WEIR_DOCS", "WEIR_PARSE", "WEIR_EMBED", "WEIR_INDEX", "WEIR_DLQ", "WEIR_EVENTS", "WEIR_ADVISORIES"}, name)
-			if !known[setting] && !stream && !slices.Contains(otherVariables, name) {
+			if _, ok := known[setting]; !ok && !stream && !slices.Contains(otherVariables, name) {
 				t.Errorf("%s: %s is neither a setting nor a stream", path, name)
 			}
 		}
