@@ -78,6 +78,43 @@ func checkInvariants(t *testing.T, doc parse.Document, counter Counter, size, ov
 		}
 		lastPage = c.PageFrom
 	}
+	checkWhole(t, doc, counter, size, overlap, chunks)
+}
+
+// checkWhole looks that no core begins inside a fence or a row of a table that fits behind its context.
+func checkWhole(t *testing.T, doc parse.Document, counter Counter, size, overlap int, chunks []Chunk) {
+	t.Helper()
+	const joint = 8 // tokens that context and text may count more together than apart
+	p := &packer{doc: doc, counter: counter, size: size}
+	whole := func(block, from, to int) {
+		text := strings.TrimSpace(doc.Text[from:to])
+		room := size - joint - max(p.cost(p.context(block, from)), p.cost(p.context(block, doc.Blocks[block].End)))
+		start := from + strings.Index(doc.Text[from:to], text)
+		first := strings.TrimSpace(doc.Text[:start]) == "" // its chunk also holds the white space before it
+		if text == "" || first || len(text) > MaxTextBytes/2 || counter.Count(doc.Text[from:start]+text) > room {
+			return
+		}
+		for _, c := range chunks {
+			if start < c.CoreStart && c.CoreStart < start+len(text) {
+				t.Fatalf("size %d, overlap %d: %q fits and is cut at %d", size, overlap, text, c.CoreStart-start)
+			}
+		}
+	}
+	for i, b := range doc.Blocks {
+		switch b.Kind {
+		case parse.KindCode:
+			whole(i, b.Start, b.End)
+		case parse.KindTable:
+			for from := max(b.Start, b.HeaderEnd); from < b.End; {
+				to := b.End
+				if n := strings.IndexByte(doc.Text[from:b.End], '\n'); n >= 0 {
+					to = from + n + 1
+				}
+				whole(i, from, to)
+				from = to
+			}
+		}
+	}
 }
 
 func checkBorders(at func(string, ...any), text string, borders map[int]bool, counter Counter, size int, c Chunk) {
