@@ -18,6 +18,11 @@ type Services struct {
 	t     testing.TB
 	all   []Runner
 	ready chan struct{}
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	failed  chan error
+	stop    sync.Once
 }
 
 // NewServices returns none yet.
@@ -35,29 +40,20 @@ func (s *Services) Add(r Runner, err error) {
 	s.all = append(s.all, r)
 }
 
-// Start runs the services until the test ends, and returns when all are ready. It fails the test when one does not get
-// ready or does not end cleanly.
+// Start runs the services until Stop or the end of the test, and returns when all are ready.
 func (s *Services) Start() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	failed := make(chan error, len(s.all))
+	s.cancel, s.failed = cancel, make(chan error, len(s.all))
 	for _, r := range s.all {
-		running.Go(func() {
+		s.running.Go(func() {
 			if err := r.Run(ctx); err != nil {
-				failed <- err
+				s.failed <- err
 				cancel()
 			}
 		})
 	}
-	s.t.Cleanup(func() {
-		cancel()
-		running.Wait()
-		close(failed)
-		for err := range failed {
-			s.t.Errorf("a service ended: %v", err)
-		}
-	})
+	s.t.Cleanup(s.Stop)
 	for range s.all {
 		select {
 		case <-s.ready:
@@ -67,4 +63,16 @@ func (s *Services) Start() {
 			s.t.Fatal("the services do not get ready")
 		}
 	}
+}
+
+// Stop stops what Start started, and fails the test when a service does not end cleanly. A second call does nothing.
+func (s *Services) Stop() {
+	s.stop.Do(func() {
+		s.cancel()
+		s.running.Wait()
+		close(s.failed)
+		for err := range s.failed {
+			s.t.Errorf("a service ended: %v", err)
+		}
+	})
 }

@@ -82,33 +82,12 @@ func run(t *testing.T, cfg indexer.Config) *running {
 	l := newLab(t)
 	js, connect := newBus(t)
 	work := testkit.JetStream(t, connect())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	svc, err := indexer.New(cfg, indexer.Deps{
-		Lent: service.Lent{JS: work, Requests: connect(), Logger: testkit.Logger(t), Ready: func() { close(ready) }}, Store: l.store, AckWait: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- svc.Run(ctx) }()
-	stopped := false
-	stop := func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: got %v, want a clean stop", err)
-		}
-	}
-	t.Cleanup(stop)
-	select {
-	case <-ready:
-	case err := <-done:
-		t.Fatalf("run: %v", err)
-	}
-	r := &running{lab: l, js: js, nc: js.Conn(), stop: stop}
+	services := testkit.NewServices(t)
+	services.Add(indexer.New(cfg, indexer.Deps{
+		Lent: service.Lent{JS: work, Requests: connect(), Logger: testkit.Logger(t), Ready: services.Ready}, Store: l.store, AckWait: time.Second,
+	}))
+	services.Start()
+	r := &running{lab: l, js: js, nc: js.Conn(), stop: services.Stop}
 	r.listen()
 	return r
 }

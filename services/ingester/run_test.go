@@ -80,33 +80,12 @@ func run(t *testing.T) *running {
 	l := newLab(t, nil)
 	js, connect := newBus(t)
 	work := testkit.JetStream(t, connect())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	svc, err := ingester.New(ingester.Config{MaxDocumentBytes: maxBytes}, ingester.Deps{
-		Lent: service.Lent{JS: work, Requests: connect(), Logger: testkit.Logger(t), Ready: func() { close(ready) }}, Store: l.store, AckWait: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- svc.Run(ctx) }()
-	stopped := false
-	stop := func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: got %v, want a clean stop", err)
-		}
-	}
-	t.Cleanup(stop)
-	select {
-	case <-ready:
-	case err := <-done:
-		t.Fatalf("run: %v", err)
-	}
-	return &running{lab: l, js: js, nc: js.Conn(), stop: stop}
+	services := testkit.NewServices(t)
+	services.Add(ingester.New(ingester.Config{MaxDocumentBytes: maxBytes}, ingester.Deps{
+		Lent: service.Lent{JS: work, Requests: connect(), Logger: testkit.Logger(t), Ready: services.Ready}, Store: l.store, AckWait: time.Second,
+	}))
+	services.Start()
+	return &running{lab: l, js: js, nc: js.Conn(), stop: services.Stop}
 }
 
 // stored waits until a stream has stored n messages in all, and returns their bodies.
