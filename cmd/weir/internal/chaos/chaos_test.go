@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-project/weir/pkg/messages"
+	"github.com/weir-project/weir/pkg/testkit"
 )
 
 // seed decides who is killed and when; WEIR_CHAOS_SEED replaces it, to look for trouble elsewhere.
@@ -79,14 +80,14 @@ func (w *world) answers() {
 	w.t.Helper()
 	for _, i := range []int{0, 1, 7, documents - 1} {
 		mark := mark(i, 0, latest(i))
-		reply, err := call[messages.RetrieveReply](w, kb, messages.OpRetrieve, messages.RetrieveRequest{
-			Query:         &messages.RetrievalQuery{Type: messages.QueryText, Text: mark},
-			Configuration: &messages.RetrievalConfiguration{SearchType: []messages.SearchType{messages.FullText}},
+		var reply messages.RetrieveReply
+		testkit.Eventually(w.t, func() (err error) { // the retriever may have been the last that was killed
+			reply, err = call[messages.RetrieveReply](w, kb, messages.OpRetrieve, messages.RetrieveRequest{
+				Query:         &messages.RetrievalQuery{Type: messages.QueryText, Text: mark},
+				Configuration: &messages.RetrievalConfiguration{SearchType: []messages.SearchType{messages.FullText}},
+			})
+			return err
 		})
-		if err != nil {
-			w.t.Errorf("ask for %s: %v", mark, err)
-			continue
-		}
 		if len(reply.Results) != 1 || reply.Results[0].DocID != docID(i) {
 			w.t.Errorf("ask for %s: got %d results, want one of %s", mark, len(reply.Results), docID(i))
 		}
@@ -97,7 +98,7 @@ func (w *world) answers() {
 // nothing.
 func (w *world) publishAgain() {
 	w.t.Helper()
-	before, texts := w.settled(), w.fake.Texts()
+	before, state, texts := w.rows(), w.state(), w.fake.Texts()
 	list := make([]submit, documents)
 	for i := range list {
 		list[i] = publish(i, latest(i))
@@ -107,6 +108,9 @@ func (w *world) publishAgain() {
 	w.checkEvents(list)
 	if d := difference(w.rows(), before); d != "" {
 		w.t.Errorf("publishing the same again changed rows: %s", d)
+	}
+	if d := difference(w.state(), state); d != "" {
+		w.t.Errorf("publishing the same again changed what is held: %s", d)
 	}
 	if n := w.fake.Texts() - texts; n != 0 {
 		w.t.Errorf("publishing the same again embedded %d texts, want none", n)

@@ -88,27 +88,27 @@ func (k *killer) catch(piece []submit) {
 	k.w.fake.Always(&fakeserver.Fault{Hang: true})
 	defer k.w.fake.Always(nil)
 	k.w.send(piece)
-	k.untilEmbedding("handed out", func(i *jetstream.ConsumerInfo) int { return i.NumAckPending })
+	before := again(k.untilEmbedding("handed out", func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending > 0 }))
 	k.w.parts[caught].kill()
-	k.wait(ackWait, 2*ackWait) // else the new process may fill its hands with other messages
-	k.w.fake.Always(&fakeserver.Fault{Delay: time.Second})
+	k.w.fake.Always(nil)
 	k.w.parts[caught].start()
-	k.untilEmbedding("handed out again", func(i *jetstream.ConsumerInfo) int { return i.NumRedelivered })
-	k.w.lookForRedeliveries()
+	now := k.untilEmbedding("handed out again", func(i *jetstream.ConsumerInfo) bool { return again(i) > before })
+	k.w.redelivered[messages.StageEmbed] = max(k.w.redelivered[messages.StageEmbed], again(now))
 }
 
 // untilEmbedding waits until some messages of the embedder are in a state.
-func (k *killer) untilEmbedding(what string, count func(*jetstream.ConsumerInfo) int) {
+func (k *killer) untilEmbedding(what string, is func(*jetstream.ConsumerInfo) bool) (info *jetstream.ConsumerInfo) {
 	k.w.t.Helper()
-	testkit.Eventually(k.w.t, func() error {
-		ctx, cancel := context.WithTimeout(k.w.t.Context(), time.Second)
+	testkit.Eventually(k.w.t, func() (err error) {
+		ctx, cancel := context.WithTimeout(k.w.t.Context(), 5*time.Second)
 		defer cancel()
-		info, err := k.w.consumer(ctx, messages.StageNamed(messages.StageEmbed))
-		if err == nil && count(info) == 0 {
+		info, err = k.w.consumer(ctx, messages.StageNamed(messages.StageEmbed))
+		if err == nil && !is(info) {
 			err = fmt.Errorf("no message to be embedded is %s: %+v", what, info)
 		}
 		return err
 	})
+	return info
 }
 
 // wait lets a random time pass: when something dies is what this test is about.

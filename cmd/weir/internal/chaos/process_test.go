@@ -11,10 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// stopWait is how long a process may take to end after SIGTERM.
-const stopWait = 30 * time.Second
+	"github.com/weir-project/weir/pkg/testkit"
+)
 
 // process is a program that is started, killed and started again. It is used from one goroutine.
 type process struct {
@@ -110,8 +109,8 @@ func (p *process) stop() {
 			p.t.Errorf("%s did not end cleanly: %v", p.name, err)
 		}
 		p.cmd = nil
-	case <-time.After(stopWait):
-		p.t.Errorf("%s did not end within %s", p.name, stopWait)
+	case <-time.After(testkit.Patience):
+		p.t.Errorf("%s did not end within %s", p.name, testkit.Patience)
 		p.kill()
 	}
 }

@@ -170,7 +170,7 @@ func (w *world) createKB() {
 // call makes a request and decodes its data.
 func call[T any](w *world, scope, op string, in any) (T, error) {
 	var out T
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
 	err := bus.Call(ctx, w.nc, messages.RPCSubject(tenant, scope, op), nil, in, &out)
 	return out, err
@@ -251,9 +251,13 @@ func (w *world) lookForRedeliveries() {
 		if err != nil {
 			continue
 		}
-		again := max(info.NumRedelivered, int(info.Delivered.Consumer)-int(info.Delivered.Stream)) //nolint:gosec // a few thousand
-		w.redelivered[st.Name] = max(w.redelivered[st.Name], again)
+		w.redelivered[st.Name] = max(w.redelivered[st.Name], again(info))
 	}
+}
+
+// again is how many messages of a stage were handed out again, at least.
+func again(info *jetstream.ConsumerInfo) int {
+	return max(info.NumRedelivered, int(info.Delivered.Consumer)-int(info.Delivered.Stream)) //nolint:gosec // a few thousand
 }
 
 // consumer is the state of a stage, in the lane of the knowledge base.
