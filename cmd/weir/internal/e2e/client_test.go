@@ -33,7 +33,7 @@ func tenantName(t testing.TB) string {
 // request makes a submit or delete over the request door.
 func (s *system) request(kb, op string, header bus.Header, in any) (messages.SubmitReply, error) {
 	var out messages.SubmitReply
-	err := bus.Call(s.t.Context(), s.nc, messages.RPCSubject(s.tenant, kb, op), header, in, &out)
+	err := s.client().Call(s.t.Context(), messages.RPCSubject(s.tenant, kb, op), header, in, &out)
 	return out, err
 }
 

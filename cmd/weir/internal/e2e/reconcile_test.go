@@ -46,9 +46,12 @@ func lossDoc(i int) messages.Submit {
 	return d
 }
 
+// longSections is how many sections a long document has.
+const longSections = 140
+
 func longText(i int) string {
 	var b strings.Builder
-	for s := range 140 {
+	for s := range longSections {
 		fmt.Fprintf(&b, "# Section %d of %d\n\n%s\n\n", s, i, strings.Repeat(fmt.Sprintf("w%d ", s), 90))
 	}
 	return b.String()
@@ -190,7 +193,12 @@ func TestEmptiedStagingIsBuiltAnew(t *testing.T) {
 		"the vectors":                            `TRUNCATE staged_vectors`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := startLosing(t, slow())
+			l := startLosing(t, busy())
+			l.untilStaged()
+			// The last text of a long document is held, so the vectors of others of its texts stay staged.
+			release := l.fake.hold(fmt.Sprintf("Section %d of %d", longSections-1, 0))
+			defer release()
+			l.fake.Always(nil)
 			testkit.Eventually(t, func() error {
 				if l.count(`SELECT count(*) FROM staged_vectors`) == 0 {
 					return errors.New("no vector is staged")
@@ -200,6 +208,7 @@ func TestEmptiedStagingIsBuiltAnew(t *testing.T) {
 			if _, err := l.pool.Exec(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
+			release()
 			l.check()
 		})
 	}

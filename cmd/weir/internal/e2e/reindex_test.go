@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -17,7 +16,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 	"github.com/weir-project/weir/pkg/testkit"
 )
@@ -171,12 +169,12 @@ func (w *writer) put(ctx context.Context, id, word string) error {
 	w.n++
 	text := sections(1+w.n%3, word)
 	w.text[id] = text
-	return bus.Call(ctx, w.s.nc, messages.RPCSubject(w.s.tenant, w.kb, messages.OpSubmit), nil, markdown(id, text), nil)
+	return w.s.client().Call(ctx, messages.RPCSubject(w.s.tenant, w.kb, messages.OpSubmit), nil, markdown(id, text), nil)
 }
 
 func (w *writer) del(ctx context.Context, id string) error {
 	delete(w.text, id)
-	return bus.Call(ctx, w.s.nc, messages.RPCSubject(w.s.tenant, w.kb, messages.OpDelete), nil, messages.Delete{DocID: id}, nil)
+	return w.s.client().Call(ctx, messages.RPCSubject(w.s.tenant, w.kb, messages.OpDelete), nil, messages.Delete{DocID: id}, nil)
 }
 
 // round does new submits, edits, deletes, and deletes followed by submits of the same id.
@@ -218,8 +216,21 @@ func writtenDuringJobs(s *system) {
 	ctx, stop := context.WithCancel(s.t.Context())
 	defer stop()
 	reading, readers := errgroup.WithContext(ctx)
-	answers := map[int64]*atomic.Int64{}
-	reading.Go(func() error { return s.readAll(readers, ctx, answers) })
+	var met atomic.Int64 // the generation of the last answer
+	reading.Go(func() error { return s.readAll(readers, ctx, &met) })
+	read := func(generation int64) {
+		s.t.Helper()
+		testkit.Eventually(s.t, func() error {
+			if readers.Err() != nil && ctx.Err() == nil {
+				s.t.Fatal(reading.Wait())
+			}
+			if got := met.Load(); got != generation {
+				return fmt.Errorf("the reader meets generation %d, want %d", got, generation)
+			}
+			return nil
+		})
+	}
+	read(s.generation("docs"))
 
 	j := s.startJob(messages.StartJob{KnowledgeBaseName: "docs", Embedding: otherPrefix("during: "), RateLimit: 40})
 	if err := w.round(s.t.Context(), "job", writes); err != nil {
@@ -227,6 +238,7 @@ func writtenDuringJobs(s *system) {
 	}
 	j = s.awaitJob(j.ID, messages.JobDone)
 	w.check(j.Target)
+	read(j.Target)
 	if err := w.round(s.t.Context(), "after", writes); err != nil {
 		s.t.Fatal(err)
 	}
@@ -235,22 +247,20 @@ func writtenDuringJobs(s *system) {
 	}
 	s.awaitJob(j.ID, messages.JobRolledBack)
 	w.check(j.Source)
+	read(j.Source)
 	stop()
 	if err := reading.Wait(); err != nil {
 		s.t.Error(err)
 	}
-	if answers[j.Source] == nil || answers[j.Target] == nil {
-		s.t.Errorf("the reader met the generations %v, want both", slices.Collect(maps.Keys(answers)))
-	}
 	s.settled()
 }
 
-// readAll asks until stop is done. Answers are whole: none is empty, and all name a generation.
-func (s *system) readAll(ctx, stop context.Context, answers map[int64]*atomic.Int64) error {
+// readAll asks until stop is done. Answers are whole: none is empty. It tells the generation of each.
+func (s *system) readAll(ctx, stop context.Context, met *atomic.Int64) error {
 	n := 20
 	for stop.Err() == nil && ctx.Err() == nil {
 		var out messages.RetrieveReply
-		err := bus.Call(ctx, s.nc, messages.RPCSubject(s.tenant, "docs", messages.OpRetrieve), nil, messages.RetrieveRequest{
+		err := s.client().Call(ctx, messages.RPCSubject(s.tenant, "docs", messages.OpRetrieve), nil, messages.RetrieveRequest{
 			Query: &messages.RetrievalQuery{Type: messages.QueryText, Text: "pump section"},
 			Configuration: &messages.RetrievalConfiguration{
 				SearchType: hybrid, Reranking: &messages.RerankingConfig{NumberOfResults: &n},
@@ -265,10 +275,7 @@ func (s *system) readAll(ctx, stop context.Context, answers map[int64]*atomic.In
 		if len(out.Results) < n {
 			return fmt.Errorf("an answer of %d results, want %d", len(out.Results), n)
 		}
-		if answers[out.Diagnostics.Generation] == nil {
-			answers[out.Diagnostics.Generation] = new(atomic.Int64)
-		}
-		answers[out.Diagnostics.Generation].Add(1)
+		met.Store(out.Diagnostics.Generation)
 	}
 	return nil
 }

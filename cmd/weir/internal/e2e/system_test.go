@@ -118,8 +118,13 @@ func (s *system) run(o options, embeddingURL string, connect testkit.Connect) {
 // call makes a request and decodes its data.
 func call[T any](s *system, scope, op string, in any) (T, error) {
 	var out T
-	err := bus.Call(s.t.Context(), s.nc, messages.RPCSubject(s.tenant, scope, op), nil, in, &out)
+	err := s.client().Call(s.t.Context(), messages.RPCSubject(s.tenant, scope, op), nil, in, &out)
 	return out, err
+}
+
+// client waits for answers as long as anything is waited for.
+func (s *system) client() bus.Client {
+	return bus.Client{NC: s.nc, RetryFor: testkit.Patience, Timeout: testkit.Patience}
 }
 
 func (s *system) createKB(in messages.CreateKB) messages.KBInfo {

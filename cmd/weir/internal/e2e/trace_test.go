@@ -50,7 +50,7 @@ func oneTrace(spans *tracetest.InMemoryExporter) func(*system) {
 		}
 		s.publishRaw("docs", "traced", nats.Header{messages.HeaderTraceParent: []string{traceParent}}, body)
 		ev.ready("traced")
-		err = bus.Call(s.t.Context(), s.nc, messages.RPCSubject(s.tenant, "docs", messages.OpRetrieve),
+		err = s.client().Call(s.t.Context(), messages.RPCSubject(s.tenant, "docs", messages.OpRetrieve),
 			bus.Header{messages.HeaderTraceParent: traceParent},
 			messages.RetrieveRequest{Query: &messages.RetrievalQuery{Type: messages.QueryText, Text: "a query that no other test makes"}}, nil)
 		if err != nil {
