@@ -135,7 +135,7 @@ func session(t *testing.T, answer func(*nats.Msg)) *Session {
 	}
 	s := &Session{
 		IO:     IO{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }},
-		Tenant: "default", Timeout: 5 * time.Second, natsURL: server.ClientURL(),
+		Tenant: "default", Timeout: testkit.Patience, natsURL: server.ClientURL(),
 	}
 	t.Cleanup(s.close)
 	return s
@@ -216,7 +216,7 @@ func TestNoServiceAndNoAnswerAreTold(t *testing.T) {
 	if err := s.Request(t.Context(), "kb1", "get", nil, nil); exitOf(err) != ExitTimeout {
 		t.Errorf("no answer: got %v with %d, want %d", err, exitOf(err), ExitTimeout)
 	}
-	s.Timeout = 8 * time.Second
+	s.Timeout = testkit.Patience
 	err := s.Request(t.Context(), "kb1", "absent", nil, nil)
 	if exitOf(err) != ExitUnavailable || !strings.Contains(fmt.Sprint(err), "weir status") {
 		t.Errorf("no service: got %v with %d, want %d and what to do", err, exitOf(err), ExitUnavailable)

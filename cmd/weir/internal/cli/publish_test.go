@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-project/weir/cmd/weir/internal/testweir"
 	"github.com/weir-project/weir/pkg/messages"
@@ -123,7 +122,7 @@ func TestWatchPrintsEventsUntilItIsLeft(t *testing.T) {
 	d := newDesk(t)
 	d.ok("kb", "create", "books")
 	out := &lockedBuffer{}
-	s := &Session{IO: IO{Out: out, Err: &bytes.Buffer{}, Getenv: func(k string) string { return d.env[k] }}, Tenant: "default", Timeout: 5 * time.Second}
+	s := &Session{IO: IO{Out: out, Err: &bytes.Buffer{}, Getenv: func(k string) string { return d.env[k] }}, Tenant: "default", Timeout: testkit.Patience}
 	defer s.close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -84,7 +84,7 @@ func (w *world) run(t testing.TB, connect testkit.Connect, store *pgstore.Store,
 
 // request makes a request and decodes the data of its reply into out, which may be nil.
 func (w *world) request(ctx context.Context, tenant, scope, op string, header bus.Header, in, out any) error {
-	return bus.Call(ctx, w.nc, messages.RPCSubject(tenant, scope, op), header, in, out)
+	return bus.Client{NC: w.nc, RetryFor: testkit.Patience, Timeout: testkit.Patience}.Call(ctx, messages.RPCSubject(tenant, scope, op), header, in, out)
 }
 
 // prepare brings a case's fixture about and returns the tenant that has it.

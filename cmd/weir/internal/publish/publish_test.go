@@ -45,7 +45,7 @@ func run(t *testing.T, connect testkit.Connect, cfg publish.Config, items ...pub
 		in <- item
 	}
 	close(in)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	if err := p.Run(ctx, in); err != nil {
 		t.Fatal(err)

@@ -29,8 +29,8 @@ func testGroup(t *testing.T) *group {
 		t.Fatal(err)
 	}
 	logger := testkit.Logger(t)
-	pol := policy{first: time.Millisecond, most: 4 * time.Millisecond, stable: time.Hour, deaths: 3, ready: 5 * time.Second}
-	return newGroup(logger, &record{dir: dir, logger: logger}, pol, time.Second)
+	pol := policy{first: time.Millisecond, most: 4 * time.Millisecond, stable: time.Hour, deaths: 3, ready: testkit.Patience}
+	return newGroup(logger, &record{dir: dir, logger: logger}, pol, testkit.Patience)
 }
 
 func partNamed(t *testing.T, g *group, name string) statedir.Part {
