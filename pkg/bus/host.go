@@ -74,13 +74,27 @@ func (h Host) start(ctx context.Context, svc *Service) error {
 			return ctx.Err()
 		}
 	}
-	flush, cancel := context.WithTimeout(ctx, announceTimeout)
+	known, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	if err := h.Requests.FlushWithContext(flush); err != nil {
+	if err := Flush(known, h.Requests); err != nil {
 		return fmt.Errorf("announce endpoints of %s: %w", h.Info.Name, err)
 	}
 	return nil
 }
 
-// announceTimeout bounds the wait for the server to know the endpoints.
-const announceTimeout = 10 * time.Second
+// announceTimeout bounds the wait for the server to know the endpoints, an outage of its included.
+const announceTimeout = time.Minute
+
+// Flush waits until the server has seen what nc sent before, subscriptions among it. ctx needs a deadline. A connection
+// that is lost meanwhile is waited for, and has told the server its subscriptions again.
+func Flush(ctx context.Context, nc *nats.Conn) error {
+	for {
+		err := nc.FlushWithContext(ctx)
+		if !errors.Is(err, nats.ErrConnectionClosed) || nc.IsClosed() || sleep(ctx, reflushEvery) != nil {
+			return err
+		}
+	}
+}
+
+// reflushEvery is the pause between two looks at a lost connection, whose flushes fail at once.
+const reflushEvery = 20 * time.Millisecond

@@ -1,8 +1,11 @@
 package bus
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -103,5 +106,75 @@ func TestAHostThatIsStoppedWhileStartingStopsCleanly(t *testing.T) {
 	go func() { done <- h.Run(ctx) }()
 	if err := hostEnds(t, done); err != nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+// losingProxy is a way to the server on which the first connection is lost at its second ping: the first is of the
+// handshake, the second of a flush.
+func losingProxy(t *testing.T, server string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // ends the loop
+	go func() {
+		for first := true; ; first = false {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			upstream, err := net.Dial("tcp", server)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			both := func() { _, _ = client.Close(), upstream.Close() }
+			go func() { _, _ = io.Copy(client, upstream); both() }()
+			go func() {
+				defer both()
+				in, pings := bufio.NewReader(client), 0
+				for {
+					line, err := in.ReadBytes('\n')
+					if string(line) == "PING\r\n" {
+						pings++
+					}
+					if err != nil || first && pings == 2 {
+						return
+					}
+					if _, err := upstream.Write(line); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "nats://" + l.Addr().String()
+}
+
+func TestAHostOutlastsAConnectionThatIsLostWhileItStarts(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, Settings{})
+	h, ready := e.host(func(context.Context, Delivery) ([]Message, error) { return nil, nil }, "test.echo")
+	h.Requests = connect(t, losingProxy(t, e.srv.Addr().String()))
+	ctx, stop := context.WithCancel(ctxOf(t))
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatalf("ended before it was ready: %v", err)
+	}
+	if n := h.Requests.Stats().Reconnects; n == 0 {
+		t.Error("the connection was not lost")
+	}
+	var got string
+	if err := (Client{NC: e.connect()}).Call(ctx, "test.echo", nil, nil, &got); err != nil || got != "there" {
+		t.Errorf("got %q (%v)", got, err)
+	}
+	stop()
+	if err := hostEnds(t, done); err != nil {
+		t.Errorf("got %v, want a clean stop", err)
 	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weir-project/weir/pkg/bus"
 	"github.com/weir-project/weir/pkg/messages"
 )
 
@@ -48,7 +50,9 @@ func (c *Client) watch(kb string, handle func(messages.Event)) (stop func(), err
 		_ = sub.Unsubscribe() // fails when the connection is closed, and the subscription with it
 		<-closed
 	}
-	if err := c.nc.FlushTimeout(flushTimeout); err != nil {
+	known, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	if err := bus.Flush(known, c.nc); err != nil {
 		stop()
 		return nil, fmt.Errorf("watch events: %w", err)
 	}
