@@ -88,12 +88,12 @@ func (k *killer) catch(piece []submit) {
 	k.w.fake.Always(&fakeserver.Fault{Hang: true})
 	defer k.w.fake.Always(nil)
 	k.w.send(piece)
-	before := again(k.untilEmbedding("handed out", func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending > 0 }))
+	before := excess(k.untilEmbedding("handed out", func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending > 0 }))
 	k.w.parts[caught].kill()
 	k.w.fake.Always(nil)
 	k.w.parts[caught].start()
-	now := k.untilEmbedding("handed out again", func(i *jetstream.ConsumerInfo) bool { return again(i) > before })
-	k.w.redelivered[messages.StageEmbed] = max(k.w.redelivered[messages.StageEmbed], again(now))
+	now := k.untilEmbedding("handed out again", func(i *jetstream.ConsumerInfo) bool { return excess(i) > before })
+	k.w.redelivered[messages.StageEmbed] = max(k.w.redelivered[messages.StageEmbed], excess(now)-before)
 }
 
 // untilEmbedding waits until some messages of the embedder are in a state.

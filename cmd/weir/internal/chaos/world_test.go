@@ -251,13 +251,14 @@ func (w *world) lookForRedeliveries() {
 		if err != nil {
 			continue
 		}
-		w.redelivered[st.Name] = max(w.redelivered[st.Name], again(info))
+		w.redelivered[st.Name] = max(w.redelivered[st.Name], info.NumRedelivered, excess(info))
 	}
 }
 
-// again is how many messages of a stage were handed out again, at least.
-func again(info *jetstream.ConsumerInfo) int {
-	return max(info.NumRedelivered, int(info.Delivered.Consumer)-int(info.Delivered.Stream)) //nolint:gosec // a few thousand
+// excess is by how much the deliveries of a stage exceed its messages. It grows with every message that is handed out
+// again; a NATS that was killed may begin below 0, as its consumers do not know of all that is gone from the stream.
+func excess(info *jetstream.ConsumerInfo) int {
+	return int(info.Delivered.Consumer) - int(info.Delivered.Stream) //nolint:gosec // a few thousand
 }
 
 // consumer is the state of a stage, in the lane of the knowledge base.
