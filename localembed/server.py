@@ -8,8 +8,12 @@ No prefix is added unless the request asks for one, by "input_type" (query, pass
 name that ends in -query or -passage. Texts of more than 510 tokens are cut into windows and their vectors
 averaged by length, so no text is ever truncated. Vectors have 384 dimensions and length 1.
 
-Requests wait in two lanes: small ones (queries) go ahead of big ones, which give way after every
-micro-batch. The work of a client that hung up is dropped.
+The model runs one window at a time: the scales of its 8-bit steps are those of a whole call, so that in a
+batch the vector of a text would depend on what else is asked at the time. As it is, a text always has the
+same vector.
+
+Requests wait in two lanes: small ones (queries) go ahead of big ones, which give way after every window. The
+work of a client that hung up is dropped.
 """
 from __future__ import annotations
 
@@ -380,15 +384,10 @@ class Embedder:
         return [[self.tokens.bos, *ids[i:i + self.room], self.tokens.eos]
                 for i in range(0, max(len(ids), 1), self.room)]
 
-    def run(self, windows: list) -> np.ndarray:
-        """The mean hidden state of every window, float32 [n, dim]."""
-        width = max(map(len, windows))
-        ids = np.full((len(windows), width), self.tokens.pad, np.int32)
-        mask = np.zeros((len(windows), width), np.int32)
-        for row, window in enumerate(windows):
-            ids[row, :len(window)] = window
-            mask[row, :len(window)] = 1
-        return self.session.run(None, {"ids": ids, "mask": mask})[0]
+    def run(self, window: list) -> np.ndarray:
+        """The mean hidden state of a window, float32 [dim]."""
+        ids = np.array([window], np.int32)
+        return self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0][0]
 
 
 def available_cpus() -> int:
@@ -423,13 +422,13 @@ class Job:
 class Scheduler:
     """One worker thread, two lanes of windows. Safe for concurrent use.
 
-    Small jobs go first; a waiting big one still gets every FAIR-th micro-batch. A micro-batch holds at most
-    `budget` tokens with padding, or one window: that bounds how long a query waits.
+    Small jobs go first; a waiting big one still gets every FAIR-th turn. A turn is one window: that bounds how long
+    a query waits.
     """
     SMALL, FAIR = 512, 8
 
-    def __init__(self, model, budget: int = 512, limit: int = MAX_QUEUED_TOKENS):
-        self.model, self.budget, self.limit = model, budget, limit
+    def __init__(self, model, limit: int = MAX_QUEUED_TOKENS):
+        self.model, self.limit = model, limit
         self.lanes = [collections.deque(), collections.deque()]      # of (job, row, window)
         self.queued = 0                                              # tokens in the lanes
         self.rate = 5000.0                                           # tokens a second, measured as it goes
@@ -455,7 +454,7 @@ class Scheduler:
         return job.vectors(), job.tokens
 
     def stop(self) -> None:
-        """Ends the worker after its current micro-batch; what waits fails with 503."""
+        """Ends the worker after its current window; what waits fails with 503."""
         with self.changed:
             self.stopping = True
             self.changed.notify_all()
@@ -464,8 +463,7 @@ class Scheduler:
             self._fail(job, RequestError(503, "the server is stopping", code="stopping"))
 
     def _enqueue(self, job: Job, windows: list) -> None:
-        # equal lengths side by side waste no padding
-        items = sorted(((job, row, w) for row, ws in enumerate(windows) for w in ws), key=lambda i: len(i[2]))
+        items = [(job, row, w) for row, ws in enumerate(windows) for w in ws]
         with self.changed:
             if self.stopping:
                 raise RequestError(503, "the server is stopping", code="stopping")
@@ -488,36 +486,31 @@ class Scheduler:
         job.error = error
         job.done.set()
 
-    def _take(self) -> list:
-        """The next micro-batch; empty when the scheduler stops."""
+    def _take(self) -> Optional[tuple]:
+        """Whose turn it is; None when the scheduler stops."""
         with self.changed:
             self.changed.wait_for(lambda: self.stopping or any(self.lanes))
             if self.stopping:
-                return []
+                return None
             small, big = self.lanes
             from_big = not small or (bool(big) and self.streak >= self.FAIR)
             self.streak = 0 if from_big else self.streak + 1
-            lane, batch, width = big if from_big else small, [], 0
-            while lane and (not batch or (len(batch) + 1) * max(width, len(lane[0][2])) <= self.budget):
-                batch.append(lane.popleft())
-                width = max(width, len(batch[-1][2]))
-            self.queued -= sum(len(w) for _, _, w in batch)
-            return batch
+            item = (big if from_big else small).popleft()
+            self.queued -= len(item[2])
+            return item
 
     def _work(self) -> None:
-        while batch := self._take():
+        while item := self._take():
+            job, row, window = item
             began = time.monotonic()
             try:
-                means = self.model.run([w for _, _, w in batch])
-            except Exception as e:                       # these requests fail, the server goes on
+                mean = self.model.run(window)
+            except Exception as e:                       # this request fails, the server goes on
                 print(f"localembed: the model failed: {e!r}", file=sys.stderr, flush=True)
-                for job in {id(item[0]): item[0] for item in batch}.values():
-                    self._fail(job, RequestError(500, f"the model failed: {type(e).__name__}"))
+                self._fail(job, RequestError(500, f"the model failed: {type(e).__name__}"))
                 continue
-            for (job, row, window), mean in zip(batch, means):
-                job.add(row, window, mean)
-            tokens = sum(len(w) for _, _, w in batch)
-            self.rate += 0.1 * (tokens / max(time.monotonic() - began, 1e-6) - self.rate)
+            job.add(row, window, mean)
+            self.rate += 0.1 * (len(window) / max(time.monotonic() - began, 1e-6) - self.rate)
 
 
 # ------------------------------------------------------------------------------ requests
@@ -872,7 +865,7 @@ def arguments(argv: Optional[list]) -> argparse.Namespace:
 
 def prepare(a: argparse.Namespace) -> None:
     model = Embedder(a.weights or find_weights(), a.cache, a.threads)
-    vector = model.run(model.tokenize("hello"))[0]
+    vector = model.run(model.tokenize("hello")[0])
     if vector.shape != (384,) or not np.isfinite(vector).all():
         raise ServerError(f"the graph {model.graph_path} gives no usable vector")
     print(model.graph_path)
@@ -886,7 +879,7 @@ def serve(a: argparse.Namespace) -> None:
     if a.parent_pid is not None:
         watch_parent(a.parent_pid, server.stop)
     model = Embedder(a.weights or find_weights(), a.cache, a.threads)
-    model.run(model.tokenize("hello"))                   # the first run allocates
+    model.run(model.tokenize("hello")[0])                # the first run allocates
     sys.setswitchinterval(0.001)
     server.listen(Scheduler(model))
     host = f"[{a.host}]" if ":" in a.host else a.host
