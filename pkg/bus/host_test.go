@@ -42,6 +42,24 @@ func hostEnds(t *testing.T, done <-chan error) error {
 	}
 }
 
+// hostRuns runs a host until it is ready. stop stops it and returns how it ended.
+func hostRuns(t *testing.T, h Host, ready <-chan struct{}) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctxOf(t))
+	t.Cleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatalf("ended before it was ready: %v", err)
+	}
+	return func() error {
+		cancel()
+		return hostEnds(t, done)
+	}
+}
+
 func TestAHostIsReadyWhenAllIsServedAndStopsCleanly(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, Settings{})
@@ -50,23 +68,14 @@ func TestAHostIsReadyWhenAllIsServedAndStopsCleanly(t *testing.T) {
 		runs.add(d.ID)
 		return nil, nil
 	}, "test.echo")
-	ctx, stop := context.WithCancel(ctxOf(t))
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- h.Run(ctx) }()
-	select {
-	case <-ready:
-	case err := <-done:
-		t.Fatalf("ended before it was ready: %v", err)
-	}
+	stop := hostRuns(t, h, ready)
 	var got string
-	if err := (Client{NC: e.connect(), RetryFor: testkit.Patience}).Call(ctx, "test.echo", nil, nil, &got); err != nil || got != "there" {
+	if err := (Client{NC: e.connect(), RetryFor: testkit.Patience}).Call(ctxOf(t), "test.echo", nil, nil, &got); err != nil || got != "there" {
 		t.Errorf("got %q (%v)", got, err)
 	}
 	e.publish("t", "kb", "m", 3)
 	eventually(t, "all messages are handled", func() bool { return runs.keys() == 3 })
-	stop()
-	if err := hostEnds(t, done); err != nil {
+	if err := stop(); err != nil {
 		t.Errorf("got %v, want a clean stop", err)
 	}
 }
@@ -157,24 +166,15 @@ func TestAHostOutlastsAConnectionThatIsLostWhileItStarts(t *testing.T) {
 	e := newEnv(t, Settings{})
 	h, ready := e.host(func(context.Context, Delivery) ([]Message, error) { return nil, nil }, "test.echo")
 	h.Requests = connect(t, losingProxy(t, e.srv.Addr().String()))
-	ctx, stop := context.WithCancel(ctxOf(t))
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- h.Run(ctx) }()
-	select {
-	case <-ready:
-	case err := <-done:
-		t.Fatalf("ended before it was ready: %v", err)
-	}
+	stop := hostRuns(t, h, ready)
 	if n := h.Requests.Stats().Reconnects; n == 0 {
 		t.Error("the connection was not lost")
 	}
 	var got string
-	if err := (Client{NC: e.connect()}).Call(ctx, "test.echo", nil, nil, &got); err != nil || got != "there" {
+	if err := (Client{NC: e.connect()}).Call(ctxOf(t), "test.echo", nil, nil, &got); err != nil || got != "there" {
 		t.Errorf("got %q (%v)", got, err)
 	}
-	stop()
-	if err := hostEnds(t, done); err != nil {
+	if err := stop(); err != nil {
 		t.Errorf("got %v, want a clean stop", err)
 	}
 }

@@ -70,27 +70,36 @@ func (s *Store) ResetStaging(ctx context.Context, ref messages.Ref) (run int, er
 		b := &pgx.Batch{}
 		b.Queue("BEGIN")
 		b.Queue(query("swap_lock_rows"), []int64{ref.DocKey})
-		b.Queue(query(name), args...).QueryRow(func(row pgx.Row) error { return row.Scan(&run) })
+		b.Queue(query(name), args...).QueryRow(scanRun(&run))
 		b.Queue("COMMIT")
 		return conn.SendBatch(ctx, b).Close()
 	})
-	return run, runError(ref, err)
+	return runOf(ref, run, err)
 }
 
 func (s *Store) nextRun(ctx context.Context, name string, ref messages.Ref, args ...any) (run int, err error) {
-	err = s.pool.QueryRow(ctx, query(name), args...).Scan(&run)
-	return run, runError(ref, err)
+	err = scanRun(&run)(s.pool.QueryRow(ctx, query(name), args...))
+	return runOf(ref, run, err)
 }
 
-// runError says of a statement that raises a run what it means that there is no row.
-func runError(ref messages.Ref, err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrStale
+// scanRun reads the run that a statement has raised, the first being 1; without a row it stays 0.
+func scanRun(run *int) func(pgx.Row) error {
+	return func(row pgx.Row) error {
+		if err := row.Scan(run); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return nil
 	}
+}
+
+func runOf(ref messages.Ref, run int, err error) (int, error) {
 	if err != nil {
-		return fmt.Errorf("raise run of %s: %w", ref.DocID, err)
+		return 0, fmt.Errorf("raise run of %s: %w", ref.DocID, err)
 	}
-	return nil
+	if run == 0 {
+		return 0, ErrStale
+	}
+	return run, nil
 }
 
 // ReceiptsOf returns the submits that a version answers: each gets the version's terminal event.
